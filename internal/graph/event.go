@@ -56,3 +56,14 @@ type Change struct {
 	Opened, Closed *Gap
 	Events         []Event
 }
+
+// LifecycleItem is a stored lifecycle notification, for the leader to act on.
+// Event is as Graph sent it and may be one that is not known.
+type LifecycleItem struct {
+	ID             string
+	Name           string
+	Gen            string
+	SubscriptionID string
+	Event          string
+	ReceivedAt     time.Time
+}
