@@ -48,6 +48,9 @@ type Record struct {
 	// Ambiguous says that a create was sent whose outcome is not known, so
 	// that a listing has to come before another.
 	Ambiguous bool
+	// Checks counts the GETs that a doubt about its existence has asked for so
+	// far; it is not stored, since after a restart a renewal asks anew.
+	Checks int
 	// LostAt is when changes may have begun to be lost: set when the
 	// subscription is found gone, cleared by the next create, zero otherwise.
 	LostAt time.Time

@@ -1,0 +1,113 @@
+package renewal
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// client is Graph for one tenant. Every error is a *graph.Error or an error of
+// the context. It is safe for concurrent use.
+type client interface {
+	Create(ctx context.Context, sub graph.Subscription) (graph.Subscription, error)
+	Renew(ctx context.Context, id string, renewal graph.Renewal) (graph.Subscription, error)
+	Get(ctx context.Context, id string) (graph.Subscription, error)
+	Delete(ctx context.Context, id string) error
+	// List gives every subscription that the app has in the tenant, or an
+	// error: never a part.
+	List(ctx context.Context) ([]graph.Subscription, error)
+}
+
+// identity makes and recognises what proves a subscription to be ours.
+type identity interface {
+	NotificationURL(name, gen string) string
+	LifecycleURL(name, gen string) string
+	ClientState(name, gen string) string
+	// Ours says whose a listed subscription is. It is ours only with a valid
+	// MAC in its URL and our own application id.
+	Ours(tenant string, sub graph.Subscription) (graph.Key, bool)
+}
+
+// records is the durable state. Writes carry the term of leadership and give
+// graph.ErrTermLost when a newer one was issued; any other failure is
+// graph.ErrStoreUnavailable, and nothing was changed then.
+type records interface {
+	Wishes(ctx context.Context) ([]graph.Wish, error)
+	PutWishes(ctx context.Context, term int64, source graph.Source, wishes []graph.Wish) error
+	Records(ctx context.Context) ([]graph.Record, error)
+	Save(ctx context.Context, term int64, change graph.Change) error
+	Limits(ctx context.Context) (map[string]time.Duration, error)
+	LearnLimit(ctx context.Context, term int64, resourceType string, limit time.Duration) error
+	Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error)
+	SettleLifecycle(ctx context.Context, term int64, ids []string) error
+	LifecyclePending() <-chan struct{}
+}
+
+// Tenant is one tenant and the registration that serves it.
+type Tenant struct {
+	Name string
+	// App names the registration; tenants of one app share its budget.
+	App    string
+	Client client
+	// Scale is how much faster Graph's time runs than ours, 1 in production.
+	Scale float64
+	// QuotaShare is the share of Graph's documented limits to use, in (0,1].
+	QuotaShare float64
+}
+
+// Config is what a Manager needs. Every field is required unless it says
+// otherwise.
+type Config struct {
+	Store    records
+	Identity identity
+	Tenants  []Tenant
+	Rules    *graph.Rules
+	Policy   Policy
+	// Parallel is how many calls to Graph may be under way, 16 when 0.
+	Parallel int
+	// Prove returns once Graph can be expected to reach our listener, or an
+	// error. No create is sent before it returned nil or ProveFor passed.
+	Prove    func(ctx context.Context) error
+	ProveFor time.Duration
+	// Grace is how long a call that is under way may go on when the process
+	// stops, 2 s when 0. A lost lease ends it at once.
+	Grace      time.Duration
+	Rand       *rand.Rand
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (c Config) withDefaults() Config {
+	if c.Parallel == 0 {
+		c.Parallel = 16
+	}
+	if c.Grace == 0 {
+		c.Grace = 2 * time.Second
+	}
+	if c.ProveFor == 0 {
+		c.ProveFor = 2 * time.Minute
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var faults []error
+	need := func(ok bool, what string) {
+		if !ok {
+			faults = append(faults, errors.New(what))
+		}
+	}
+	need(c.Store != nil && c.Identity != nil && c.Rules != nil && c.Prove != nil, "store, identity, rules and proof are required")
+	need(c.Rand != nil && c.Logger != nil && c.Registerer != nil, "random source, logger and registerer are required")
+	need(c.Policy.TriesLeft > 0 && c.Policy.RetryBase > 0 && c.Policy.RenewLatest < 1, "policy is incomplete")
+	for _, t := range c.Tenants {
+		need(t.Client != nil && t.QuotaShare > 0 && t.QuotaShare <= 1, "tenant "+t.Name+" has no client or no share of the quota")
+	}
+	return errors.Join(faults...)
+}

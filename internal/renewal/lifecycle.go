@@ -1,0 +1,125 @@
+package renewal
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// The lifecycle events that Graph documents.
+const (
+	eventReauthorize = "reauthorizationRequired"
+	eventRemoved     = "subscriptionRemoved"
+	eventMissed      = "missed"
+)
+
+const (
+	// lifecycleBatch is how many lifecycle items are read at once.
+	lifecycleBatch = 100
+	// lifecycleAgain is when to look again for items that had to wait.
+	lifecycleAgain = time.Second
+)
+
+// lifecycle reads what Graph told about subscriptions and reacts to it. What
+// it cannot do yet, it does a little later.
+func (t *term) lifecycle(ctx context.Context) {
+	if t.lifecycleBusy || !t.loaded {
+		t.lifecycleAt = time.Now().Add(lifecycleAgain)
+		return
+	}
+	t.lifecycleBusy, t.lifecycleAt = true, time.Time{}
+	t.job(ctx, func() func(time.Time) error {
+		items, err := t.m.cfg.Store.Lifecycle(ctx, lifecycleBatch)
+		return func(now time.Time) error {
+			t.lifecycleBusy = false
+			if err != nil {
+				t.lifecycleAt = now.Add(lifecycleAgain)
+				t.log.Warn("lifecycle items not read, trying again", slog.String("error", err.Error()))
+				return nil
+			}
+			t.reactAll(ctx, now, items)
+			return nil
+		}
+	})
+}
+
+// reactAll changes the records that the items name, stores that, and only then
+// lets go of the items. A busy record keeps its items for the next time.
+func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.LifecycleItem) {
+	var done []string
+	var changes []graph.Change
+	touched := map[*entry]bool{}
+	for _, item := range items {
+		e := t.entries[graph.Key{Name: item.Name, Gen: item.Gen}]
+		if e != nil && e.busy {
+			continue
+		}
+		done = append(done, item.ID)
+		if e == nil || e.tenant == nil || e.record.ID != item.SubscriptionID {
+			continue // of a former subscription: nothing to do
+		}
+		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
+			changes = append(changes, change)
+			t.log.Info("lifecycle event", slog.String("subscription", item.Name), slog.String("event", item.Event))
+			t.set(e, change.Record)
+			touched[e] = true
+		}
+	}
+	if len(done) < len(items) || len(items) == lifecycleBatch {
+		t.lifecycleAt = now.Add(lifecycleAgain)
+	}
+	if len(done) == 0 {
+		return
+	}
+	for e := range touched {
+		e.busy = true
+		t.agenda.remove(e)
+		e.tenant.ready.remove(e)
+	}
+	t.job(ctx, func() func(time.Time) error {
+		_, err := t.save(ctx, changes)
+		if err == nil {
+			err = t.m.cfg.Store.SettleLifecycle(ctx, t.id, done)
+		}
+		return func(now time.Time) error {
+			for e := range touched {
+				e.busy = false
+				t.wake(now, e)
+			}
+			if err != nil {
+				t.lifecycleAt = now.Add(lifecycleAgain)
+				t.log.Warn("lifecycle reaction not stored, trying again", slog.String("error", err.Error()))
+			}
+			return fatal(err)
+		}
+	})
+}
+
+// react says what a lifecycle event changes; ok is false when nothing. It is
+// pure. An event that is not known changes nothing.
+func react(now time.Time, r graph.Record, item graph.LifecycleItem, p Policy) (c graph.Change, ok bool) {
+	switch item.Event {
+	case eventReauthorize:
+		// A renewal also reauthorizes; a recent one has answered this already.
+		if now.Sub(r.GrantedAt) < p.ReauthorizeSpacing || !r.RenewAt.After(now) {
+			return graph.Change{}, false
+		}
+		r.RenewAt = now
+		return graph.Change{Record: r}, true
+	case eventRemoved:
+		return lost(now, r, r.GrantedAt, graph.GapRemoved), true
+	case eventMissed:
+		from := latest(r.CreatedAt, item.ReceivedAt.Add(-p.MissedWindow))
+		gap := graph.Gap{Name: r.Name, From: from, To: item.ReceivedAt, Cause: graph.GapMissed}
+		return graph.Change{
+			Record: r, Opened: &graph.Gap{Name: r.Name, From: from, Cause: graph.GapMissed}, Closed: &gap,
+			Events: []graph.Event{
+				gapEvent(graph.EventGapOpened, now, graph.Gap{Name: r.Name, From: from, Cause: graph.GapMissed}),
+				gapEvent(graph.EventGapClosed, now, gap),
+			},
+		}, true
+	}
+	return graph.Change{}, false
+}

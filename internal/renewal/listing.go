@@ -1,0 +1,69 @@
+package renewal
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// listsPerTenant is Graph's documented limit on listings, for one app in one
+// tenant in each window of 20 s.
+const listsPerTenant = 25
+
+// list reads all subscriptions of a tenant beside the loop. Renewals never
+// wait for it.
+func (t *term) list(ctx context.Context, tenant *tenant) {
+	tenant.listBusy = true
+	began := time.Now()
+	t.job(ctx, func() func(time.Time) error {
+		subs, err := tenant.Client.List(ctx)
+		return func(now time.Time) error {
+			tenant.listBusy = false
+			if err != nil {
+				t.listFailed(now, tenant, err)
+				return nil
+			}
+			tenant.listAttempt, tenant.listWanted = 0, false
+			t.listed(now, tenant, began, subs)
+			return nil
+		}
+	})
+}
+
+func (t *term) listFailed(now time.Time, tenant *tenant, err error) {
+	tenant.listAttempt++
+	p := tenant.policy
+	tenant.listAt = now.Add(max(retryAfter(err), backoff(p.RetryBase, p.RetryMax, tenant.listAttempt, t.m.cfg.Rand.Float64())))
+	t.log.Warn("listing failed, trying again", slog.String("tenant", tenant.Name),
+		slog.String("reason", string(graph.Classify(err))), slog.Time("retry_at", tenant.listAt), slog.String("error", detail(err)))
+}
+
+// listed reduces a listing to what is ours and looks again at the tenant's
+// entries. What is ours and has no record yet gets one: as a former gen it
+// stays until its replacement lives, and without a wish it is let go.
+func (t *term) listed(now time.Time, tenant *tenant, began time.Time, subs []graph.Subscription) {
+	found := map[graph.Key]graph.Subscription{}
+	for _, sub := range subs {
+		key, ours := t.m.cfg.Identity.Ours(tenant.Name, sub)
+		if !ours {
+			continue
+		}
+		if other, twice := found[key]; !twice || sub.ExpiresAt.After(other.ExpiresAt) {
+			found[key] = sub
+		}
+		if t.entries[key] == nil {
+			t.add(now, graph.Record{
+				Name: key.Name, Gen: key.Gen, Tenant: tenant.Name, Resource: sub.Resource, ID: sub.ID,
+				State: graph.StateActive, ExpiresAt: sub.ExpiresAt, RenewAt: now,
+			})
+		}
+	}
+	tenant.listing = &Listing{At: began, Found: found}
+	for _, e := range t.entries {
+		if e.tenant == tenant && e.record.ID == "" {
+			t.wake(now, e)
+		}
+	}
+}

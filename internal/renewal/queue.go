@@ -1,0 +1,119 @@
+package renewal
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// entry is one record in the manager's hands. The loop alone touches it.
+type entry struct {
+	record graph.Record
+	tenant *tenant
+	// action is what was decided and waits for budget or is under way.
+	action Action
+	// busy says that a job for it is under way; nothing else is started.
+	busy bool
+	// unsaved are changes that the store did not take yet, oldest first, and
+	// saveAt is when to try again.
+	unsaved []graph.Change
+	saveAt  time.Time
+
+	wake                          time.Time
+	atAgenda, atReady, atSoonness int // places in the three heaps, -1 when in none
+}
+
+// queue is a heap of entries that knows where each of them is.
+type queue struct {
+	entries []*entry
+	before  func(a, b *entry) bool
+	place   func(e *entry) *int
+}
+
+// newAgenda orders by the time at which to look again.
+func newAgenda() *queue {
+	return &queue{
+		before: func(a, b *entry) bool { return a.wake.Before(b.wake) },
+		place:  func(e *entry) *int { return &e.atAgenda },
+	}
+}
+
+// newReady orders what waits for budget: what expires soonest first, then what
+// was lost, then what never was.
+func newReady() *queue {
+	return &queue{before: moreUrgent, place: func(e *entry) *int { return &e.atReady }}
+}
+
+// newSoonness orders what lives by its expiry.
+func newSoonness() *queue {
+	return &queue{
+		before: func(a, b *entry) bool { return a.record.ExpiresAt.Before(b.record.ExpiresAt) },
+		place:  func(e *entry) *int { return &e.atSoonness },
+	}
+}
+
+func moreUrgent(a, b *entry) bool {
+	aLives, bLives := a.record.ID != "", b.record.ID != ""
+	switch {
+	case aLives != bLives:
+		return aLives
+	case aLives:
+		return a.record.ExpiresAt.Before(b.record.ExpiresAt)
+	case a.record.LostAt.IsZero() != b.record.LostAt.IsZero():
+		return !a.record.LostAt.IsZero()
+	}
+	return a.record.NextAt.Before(b.record.NextAt)
+}
+
+// put adds an entry, or moves it to where it belongs now.
+func (q *queue) put(e *entry) {
+	if at := *q.place(e); at >= 0 {
+		heap.Fix(q, at)
+		return
+	}
+	heap.Push(q, e)
+}
+
+func (q *queue) remove(e *entry) {
+	if at := *q.place(e); at >= 0 {
+		heap.Remove(q, at)
+	}
+}
+
+// first is nil when the queue is empty.
+func (q *queue) first() *entry {
+	if len(q.entries) == 0 {
+		return nil
+	}
+	return q.entries[0]
+}
+
+// Len, Less, Swap, Push and Pop are for container/heap alone.
+func (q *queue) Len() int { return len(q.entries) }
+
+// Less is for container/heap.
+func (q *queue) Less(i, j int) bool { return q.before(q.entries[i], q.entries[j]) }
+
+// Swap is for container/heap.
+func (q *queue) Swap(i, j int) {
+	q.entries[i], q.entries[j] = q.entries[j], q.entries[i]
+	*q.place(q.entries[i]), *q.place(q.entries[j]) = i, j
+}
+
+// Push is for container/heap.
+func (q *queue) Push(x any) {
+	e, _ := x.(*entry)
+	*q.place(e) = len(q.entries)
+	q.entries = append(q.entries, e)
+}
+
+// Pop is for container/heap.
+func (q *queue) Pop() any {
+	last := len(q.entries) - 1
+	e := q.entries[last]
+	q.entries[last] = nil
+	q.entries = q.entries[:last]
+	*q.place(e) = -1
+	return e
+}

@@ -1,0 +1,108 @@
+package renewal
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// picture is what the store knows: all that a term begins with.
+type picture struct {
+	wishes  []graph.Wish
+	records []graph.Record
+	limits  map[string]time.Duration
+}
+
+// reload stores the wishes of the configuration and reads back the complete
+// set of all sources. The first time it reads the records too. A store that
+// is away is asked again later; what is in memory goes on meanwhile.
+func (t *term) reload(ctx context.Context) {
+	if t.reloadBusy {
+		t.reloadAgain = true
+		return
+	}
+	t.reloadBusy, t.reloadAgain, t.reloadAt = true, false, time.Time{}
+	first := !t.loaded
+	wishes := t.m.wishes()
+	t.job(ctx, func() func(time.Time) error {
+		p, err := t.read(ctx, wishes, first)
+		return func(now time.Time) error {
+			t.reloadBusy = false
+			if t.reloadAgain {
+				t.reloadAt = now
+			}
+			if err != nil {
+				return t.reloadFailed(now, err)
+			}
+			t.reloadAttempt = 0
+			t.take(now, p, first)
+			return nil
+		}
+	})
+}
+
+func (t *term) read(ctx context.Context, wishes []graph.Wish, first bool) (p picture, err error) {
+	store := t.m.cfg.Store
+	if err = store.PutWishes(ctx, t.id, graph.SourceFile, wishes); err != nil {
+		return p, err
+	}
+	if p.wishes, err = store.Wishes(ctx); err != nil || !first {
+		return p, err
+	}
+	if p.limits, err = store.Limits(ctx); err != nil {
+		return p, err
+	}
+	p.records, err = store.Records(ctx)
+	return p, err
+}
+
+func (t *term) reloadFailed(now time.Time, err error) error {
+	if fault := fatal(err); fault != nil {
+		return fault
+	}
+	t.reloadAttempt++
+	t.reloadAt = now.Add(backoff(t.m.cfg.Policy.CheckEvery, time.Minute, t.reloadAttempt, t.m.cfg.Rand.Float64()))
+	t.log.Warn("wishes not stored, trying again", slog.Time("retry_at", t.reloadAt), slog.String("error", err.Error()))
+	return nil
+}
+
+// take makes the entries fit the picture: one for each record, and one for
+// each wish that has none yet.
+func (t *term) take(now time.Time, p picture, first bool) {
+	known := map[string]bool{} // tenants of which the store knows anything
+	if first {
+		maps.Copy(t.limits, p.limits)
+		for _, r := range p.records {
+			known[r.Tenant] = true
+			t.add(now, r)
+		}
+	}
+	t.wishes = make(map[string]*graph.Wish, len(p.wishes))
+	for i := range p.wishes {
+		wish := &p.wishes[i]
+		t.wishes[wish.Name] = wish
+		key := graph.Key{Name: wish.Name, Gen: wish.Gen}
+		if t.entries[key] != nil {
+			continue
+		}
+		t.add(now, graph.Record{
+			Name: wish.Name, Gen: wish.Gen, Tenant: wish.Tenant, Resource: wish.Resource,
+			State: graph.StatePending,
+			// A store that knows nothing of a tenant may be new, or lost: what
+			// we made there before has to be found again and not made twice.
+			Ambiguous: first && !known[wish.Tenant],
+		})
+	}
+	if first {
+		t.lifecycleAt = now // what came while nobody led
+	}
+	t.loaded = true
+	t.storeAway = false
+	t.wakeAll(now)
+	if first {
+		t.log.Info("leading", slog.Int("wishes", len(p.wishes)), slog.Int("records", len(p.records)))
+	}
+}

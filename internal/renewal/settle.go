@@ -1,0 +1,220 @@
+package renewal
+
+import (
+	"errors"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// answer is what a call brought: a subscription or an error.
+type answer struct {
+	sub graph.Subscription
+	err error
+}
+
+// settle says what a record becomes by the answer to an action. It is pure;
+// draw is uniform in [0,1).
+func settle(now time.Time, s Situation, a Action, got answer, p Policy, draw float64) graph.Change {
+	r := s.Record
+	switch a.Verb {
+	case Create:
+		if got.err != nil {
+			return createFailed(now, r, got.err, p, draw)
+		}
+		return created(now, r, got.sub, p, draw)
+	case Adopt:
+		return created(now, r, a.Found, p, draw)
+	case Renew:
+		if got.err != nil {
+			return renewFailed(now, r, got.err, p, draw)
+		}
+		return graph.Change{Record: granted(now, r, got.sub.ExpiresAt, p, draw)}
+	case Check:
+		return checked(now, r, got, p, draw)
+	case Delete:
+		return deleted(now, s, got.err, p, draw)
+	case Lapse:
+		return lost(now, r, r.ExpiresAt, graph.GapLapsed)
+	case Forget:
+		return graph.Change{Record: r, Forget: true}
+	case Wait, List:
+	}
+	return graph.Change{Record: r}
+}
+
+// granted is a record whose life was prolonged until expiresAt.
+func granted(now time.Time, r graph.Record, expiresAt time.Time, p Policy, draw float64) graph.Record {
+	r.State, r.Reason, r.Detail = graph.StateActive, "", ""
+	r.Attempt, r.Checks, r.NextAt = 0, 0, time.Time{}
+	r.GrantedAt, r.ExpiresAt = now, expiresAt
+	r.RenewAt = RenewAt(now, expiresAt, p, draw)
+	return r
+}
+
+// created is a record that has a subscription now. Where one was lost before,
+// the gap ends.
+func created(now time.Time, r graph.Record, sub graph.Subscription, p Policy, draw float64) graph.Change {
+	c := graph.Change{}
+	event := graph.Event{
+		Type: graph.EventSubscriptionCreated, At: now, Name: r.Name,
+		ID: sub.ID, ExpiresAt: sub.ExpiresAt, ResourcePath: r.Resource,
+	}
+	if !r.LostAt.IsZero() {
+		event.Type, event.Cause = graph.EventSubscriptionRecreated, r.LostCause
+		c.Closed = &graph.Gap{Name: r.Name, From: r.LostAt, To: now, Cause: r.LostCause}
+	}
+	c.Events = append(c.Events, event)
+	if r.State == graph.StateParked {
+		event.Type = graph.EventSubscriptionResumed
+		c.Events = append(c.Events, event)
+	}
+	if c.Closed != nil {
+		c.Events = append(c.Events, gapEvent(graph.EventGapClosed, now, *c.Closed))
+	}
+	r.ID, r.CreatedAt, r.Ambiguous = sub.ID, now, false
+	r.LostAt, r.LostCause = time.Time{}, ""
+	c.Record = granted(now, r, sub.ExpiresAt, p, draw)
+	return c
+}
+
+// lost is a record whose subscription is gone. It begins a gap at the last
+// instant at which it was known to live.
+func lost(now time.Time, r graph.Record, since time.Time, cause graph.GapCause) graph.Change {
+	gap := graph.Gap{Name: r.Name, From: since, Cause: cause}
+	removed := gapEvent(graph.EventGapOpened, now, gap)
+	removed.FormerID = r.ID
+	r.State, r.Reason, r.Detail = graph.StateRecreating, graph.ReasonGone, ""
+	r.ID, r.Attempt, r.Checks, r.NextAt = "", 0, 0, time.Time{}
+	r.LostAt, r.LostCause = since, cause
+	return graph.Change{Record: r, Opened: &gap, Events: []graph.Event{removed}}
+}
+
+func gapEvent(kind graph.EventType, now time.Time, gap graph.Gap) graph.Event {
+	return graph.Event{Type: kind, At: now, Name: gap.Name, From: gap.From, To: gap.To, Cause: gap.Cause}
+}
+
+// createFailed keeps the record for the next try. Where the call may have
+// taken effect, or something exists already, a listing comes first.
+func createFailed(now time.Time, r graph.Record, err error, p Policy, draw float64) graph.Change {
+	r.Reason, r.Detail = graph.Classify(err), detail(err)
+	r.Attempt++
+	var fault *graph.Error
+	r.Ambiguous = !errors.As(err, &fault) || fault.Ambiguous() || r.Reason == graph.ReasonConflict
+	c := graph.Change{}
+	switch r.Reason {
+	case graph.ReasonQuota, graph.ReasonForbidden, graph.ReasonInvalid:
+		r.NextAt = now.Add(backoff(p.ParkBase, p.ParkMax, r.Attempt, draw))
+		if r.State != graph.StateParked {
+			c.Events = []graph.Event{{
+				Type: graph.EventSubscriptionParked, At: now, Name: r.Name,
+				Reason: r.Reason, NextTryAt: r.NextAt, ResourcePath: r.Resource,
+			}}
+		}
+		r.State = graph.StateParked
+	case graph.ReasonExpiryLimited:
+		// The limit was learned from the answer; the next try asks for less.
+		r.NextAt = now.Add(backoff(p.CheckEvery, p.RetryMax, r.Attempt, draw))
+	default:
+		r.NextAt = now.Add(max(retryAfter(err), backoff(p.RetryBase, p.RetryMax, r.Attempt, draw)))
+	}
+	c.Record = r
+	return c
+}
+
+// renewFailed decides what a failed renewal proves. Only Graph's own 404,
+// outside the grace time after our own create, proves that it is gone.
+func renewFailed(now time.Time, r graph.Record, err error, p Policy, draw float64) graph.Change {
+	var fault *graph.Error
+	needsGet := errors.As(err, &fault) && fault.NeedsGet()
+	if errors.Is(err, graph.ErrSubscriptionGone) && !young(now, r, p) {
+		return lost(now, r, r.GrantedAt, graph.GapRecreated)
+	}
+	r.Reason, r.Detail = graph.Classify(err), detail(err)
+	r.Attempt++
+	if errors.Is(err, graph.ErrSubscriptionGone) || needsGet {
+		r.Checks = 1
+		r.NextAt = now.Add(p.CheckEvery)
+		return graph.Change{Record: r}
+	}
+	r.Checks = 0
+	r.NextAt = retryAt(now, r, err, p, draw)
+	return graph.Change{Record: r}
+}
+
+// checked settles a GET that had to decide a doubt.
+func checked(now time.Time, r graph.Record, got answer, p Policy, draw float64) graph.Change {
+	switch {
+	case got.err == nil:
+		// It lives, so only the renewal failed: that is tried again.
+		r.Checks = 0
+		if !got.sub.ExpiresAt.IsZero() {
+			r.ExpiresAt = got.sub.ExpiresAt
+		}
+		r.NextAt = retryAt(now, r, nil, p, draw)
+	case errors.Is(got.err, graph.ErrSubscriptionGone) && young(now, r, p):
+		r.NextAt = now.Add(p.CheckEvery << min(r.Checks, 5))
+		r.Checks++
+	case errors.Is(got.err, graph.ErrSubscriptionGone):
+		return lost(now, r, r.GrantedAt, graph.GapRecreated)
+	default:
+		r.Attempt++
+		r.Reason, r.Detail = graph.Classify(got.err), detail(got.err)
+		r.NextAt = retryAt(now, r, got.err, p, draw)
+	}
+	return graph.Change{Record: r}
+}
+
+func deleted(now time.Time, s Situation, err error, p Policy, draw float64) graph.Change {
+	r := s.Record
+	if err != nil && !errors.Is(err, graph.ErrSubscriptionGone) {
+		r.State, r.Reason, r.Detail = graph.StateDeleting, graph.Classify(err), detail(err)
+		r.Attempt++
+		r.NextAt = now.Add(max(retryAfter(err), backoff(p.RetryBase, p.RetryMax, r.Attempt, draw)))
+		return graph.Change{Record: r}
+	}
+	event := graph.Event{Type: graph.EventSubscriptionRemoved, At: now, Name: r.Name, FormerID: r.ID, ResourcePath: r.Resource}
+	if s.Wish != nil && s.Wish.Paused && r.Gen == s.Wish.Gen {
+		c := lost(now, r, now, graph.GapPaused)
+		c.Record.State, c.Record.Reason, c.Record.Detail = graph.StateParked, "", "paused"
+		return c
+	}
+	c := graph.Change{Record: r, Forget: true}
+	if s.Wish == nil {
+		c.Events = []graph.Event{event}
+	}
+	return c
+}
+
+// young says that our own create is so recent that Graph may not know of it
+// everywhere yet.
+func young(now time.Time, r graph.Record, p Policy) bool {
+	return !r.CreatedAt.IsZero() && now.Sub(r.CreatedAt) < p.Grace
+}
+
+// retryAt is when to try again to renew: what Graph asks for or the ladder,
+// but always so soon that several more tries fit before the expiry.
+func retryAt(now time.Time, r graph.Record, err error, p Policy, draw float64) time.Time {
+	wait := max(retryAfter(err), backoff(p.RetryBase, p.RetryMax, max(r.Attempt, 1), draw))
+	room := r.ExpiresAt.Sub(now) / time.Duration(p.TriesLeft)
+	return now.Add(max(min(wait, room), p.CheckEvery))
+}
+
+func retryAfter(err error) time.Duration {
+	var fault *graph.Error
+	if errors.As(err, &fault) {
+		return fault.RetryAfter
+	}
+	return 0
+}
+
+// detail is what a person reads about a failure: Graph's own words, which hold
+// no secret of ours.
+func detail(err error) string {
+	const longest = 500
+	text := err.Error()
+	if len(text) > longest {
+		text = text[:longest]
+	}
+	return text
+}
