@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot returns the whole command line. Subcommands get what they need as
+// arguments; none reads the environment by itself.
+func newRoot(getenv func(string) string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "graphsubd",
+		Short:         "Keep Microsoft Graph subscriptions alive and lose nothing they send",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// Two letters apart is near enough to be suggested.
+		SuggestionsMinimumDistance: 2,
+		Args:                       knownCommand,
+		RunE: func(*cobra.Command, []string) error {
+			return usageError(errors.New(`no command given; run "graphsubd --help" for the list`))
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; run %q for the flags", err, cmd.CommandPath()+" --help")
+	})
+	root.AddCommand(
+		newCheck(getenv),
+		newVersion(),
+	)
+	return root
+}
+
+// knownCommand refuses what is left over when no subcommand was found.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	remedy := fmt.Sprintf("run %q for the list", cmd.CommandPath()+" --help")
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		remedy = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q; %s", args[0], remedy)
+}
+
+// noArgs refuses arguments of a command that takes none.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no arguments, found %q", cmd.CommandPath(), args[0])
+}
+
+// configFlag adds --config and returns where its value will be.
+func configFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().StringP("config", "c", "graphsubd.yaml", "configuration `file`")
+}

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// later is a key this version reads and does not act on yet, and what to write
+// in its place. A value that says "off", such as false, 0s or [], is allowed.
+type later struct {
+	key, instead string
+}
+
+// notAvailable is the one list of what this version does not have. [] stands
+// for any entry of a list.
+func notAvailable() []later {
+	return []later{
+		{"listen.public.tls", "remove it and let a proxy speak TLS"},
+		{"listen.admin.tls", "remove it and let a proxy speak TLS"},
+		{"receiver.trustedProxies", "remove it"},
+		{"receiver.allowedSources", "remove it and let a firewall do this"},
+		{"store.postgres", "use sqlite"},
+		{"lease.kubernetes", "use lease.file, with one replica"},
+		{"apps[].credential.workloadIdentity", "use clientSecret"},
+		{"apps[].credential.managedIdentity", "use clientSecret"},
+		{"apps[].credential.clientCertificate", "use clientSecret"},
+		{"apps[].credential.default", "use clientSecret"},
+		{"certificates", "remove it"},
+		{"subscriptions[].resourceData", "remove it"},
+		{"subscriptions[].silentAfter", "remove it"},
+		{"sinks[].ordered", "remove it"},
+		{"sinks[].filter", "remove it and name the sink in the subscriptions"},
+		{"sinks[].webhook", "use file"},
+		{"sinks[].kafka", "use file"},
+		{"sinks[].nats", "use file"},
+		{"admin.oidc", "use tokens"},
+	}
+}
+
+// checkAvailable faults every key of the document that this version does not
+// act on.
+func checkAvailable(d *document) {
+	instead := map[string]string{}
+	for _, l := range notAvailable() {
+		instead[l.key] = l.instead
+	}
+	for _, f := range d.fields {
+		if remedy, ok := instead[withoutIndexes(f.path)]; ok && !isOff(f.value) {
+			d.faultAt(f.path, f.at, "not available in this version", remedy)
+		}
+	}
+}
+
+// isOff tells whether a value turns nothing on.
+func isOff(v reflect.Value) bool {
+	if v.Kind() == reflect.Slice {
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+// withoutIndexes turns sinks[3].file into sinks[].file.
+func withoutIndexes(path string) string {
+	var b strings.Builder
+	inside := false
+	for _, r := range path {
+		switch {
+		case r == '[':
+			inside = true
+			b.WriteString("[]")
+		case r == ']':
+			inside = false
+		case !inside:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
