@@ -28,6 +28,8 @@ func (t *term) start(ctx context.Context, e *entry) {
 		}
 		if o.saveErr == nil {
 			o.unsaved, o.saveErr = t.save(call, pending)
+		} else {
+			o.unsaved = append(pending, o.unsaved...)
 		}
 		return func(now time.Time) error {
 			if calls {
@@ -58,7 +60,8 @@ func (t *term) apply(ctx context.Context, tenant *tenant, s Situation, a Action,
 		intent := r
 		intent.Ambiguous = true
 		if err := t.m.cfg.Store.Save(ctx, t.id, graph.Change{Record: intent}); err != nil {
-			return outcome{saveErr: err}
+			// The record as it was is offered again: that tells when the store is back.
+			return outcome{saveErr: err, unsaved: []graph.Change{{Record: r}}}
 		}
 		got.sub, got.err = tenant.Client.Create(ctx, t.request(r, wish, Ask(time.Now(), wish, terms, t.m.cfg.Policy, tenant.Scale)))
 	case Renew:
@@ -151,23 +154,32 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 // storeAnswered notes whether the store takes writes, and when to try again.
 func (t *term) storeAnswered(now time.Time, e *entry, o outcome) {
 	e.unsaved = o.unsaved
-	switch {
-	case o.saveErr != nil && !t.storeAway:
+	if o.saveErr == nil {
+		e.saveTries = 0
+		if t.storeAway {
+			t.storeAway = false
+			t.log.Info("store takes writes again")
+			for _, other := range t.entries {
+				other.saveAt = now
+			}
+			t.wakeAll(now)
+		}
+		return
+	}
+	e.saveTries++
+	e.saveAt = now.Add(backoff(saveBase, saveMax, e.saveTries, t.m.cfg.Rand.Float64()))
+	if !t.storeAway {
 		t.storeAway = true
 		t.log.Warn("store does not take writes, renewing from memory; nothing is created or deleted",
 			slog.String("error", o.saveErr.Error()))
-	case o.saveErr == nil && t.storeAway:
-		t.storeAway = false
-		t.log.Info("store takes writes again")
-		t.wakeAll(now)
-	}
-	if len(e.unsaved) > 0 || o.saveErr != nil {
-		e.saveAt = now.Add(saveEvery)
 	}
 }
 
-// saveEvery is how often a change is offered again to a store that is away.
-const saveEvery = time.Second
+// How long to wait before a change is offered again to a store that is away.
+const (
+	saveBase = time.Second
+	saveMax  = 30 * time.Second
+)
 
 // learn takes from an answer what concerns more than its record: a limit that
 // Graph named, or a wait that the whole budget has to keep.

@@ -15,10 +15,11 @@ type entry struct {
 	action Action
 	// busy says that a job for it is under way; nothing else is started.
 	busy bool
-	// unsaved are changes that the store did not take yet, oldest first, and
-	// saveAt is when to try again.
-	unsaved []graph.Change
-	saveAt  time.Time
+	// unsaved are changes that the store did not take yet, oldest first;
+	// saveAt is when to try again, after saveTries failures in a row.
+	unsaved   []graph.Change
+	saveAt    time.Time
+	saveTries int
 
 	wake                          time.Time
 	atAgenda, atReady, atSoonness int // places in the three heaps, -1 when in none
