@@ -39,8 +39,8 @@ type answer struct {
 // token can be revoked; nothing else is tried twice.
 func (t *Tenant) do(ctx context.Context, c call) error {
 	token, err := t.attempt(ctx, c)
-	var fault *graph.Error
-	if token == "" || !errors.As(err, &fault) || fault.Status != http.StatusUnauthorized {
+	fault, failed := errors.AsType[*graph.Error](err)
+	if token == "" || !failed || fault.Status != http.StatusUnauthorized {
 		return err
 	}
 	t.client.cfg.Logger.InfoContext(ctx, "token refused by graph, taking a new one",
@@ -81,8 +81,7 @@ func (t *Tenant) attempt(ctx context.Context, c call) (token string, err error) 
 // withoutToken completes the error of a token. One that is due to the end of
 // ctx is told by its cause.
 func withoutToken(ctx context.Context, operation graph.Operation, err error) *graph.Error {
-	var fault *graph.Error
-	if ctx.Err() == nil && errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*graph.Error](err); ok && ctx.Err() == nil {
 		fault.Operation = operation
 		return fault
 	}

@@ -73,10 +73,10 @@ func (c Config) Validate() error {
 	_, err := c.endpoints()
 	faults := []error{err, c.Credential.validate(c.ClientID)}
 	if c.Roots != nil && c.Transport != nil {
-		faults = append(faults, errors.New("Roots and Transport exclude each other: a given transport trusts what it likes"))
+		faults = append(faults, errors.New("give either Roots or Transport: a given transport trusts what it likes"))
 	}
 	if c.CreateTimeout < 0 || c.CallTimeout < 0 {
-		faults = append(faults, errors.New("CreateTimeout and CallTimeout have to be positive"))
+		faults = append(faults, errors.New("the time-outs CreateTimeout and CallTimeout have to be positive"))
 	}
 	return errors.Join(faults...)
 }

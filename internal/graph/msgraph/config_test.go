@@ -19,7 +19,7 @@ func TestValidateReportsEveryFault(t *testing.T) {
 	if err == nil {
 		t.Fatal("it is valid")
 	}
-	for _, want := range []string{"unknown cloud", "Credential has 0", "Roots and Transport", "CallTimeout"} {
+	for _, want := range []string{"unknown cloud", "Credential has 0", "Roots or Transport", "CallTimeout"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

@@ -26,12 +26,12 @@ const maxRetryAfter = time.Hour
 func refusal(operation graph.Operation, a answer, now time.Time, secrets []string) *graph.Error {
 	var envelope struct {
 		Error struct {
-			Code       string
-			Message    string
+			Code       string `json:"code"`
+			Message    string `json:"message"`
 			InnerError struct {
 				RequestID string `json:"request-id"`
-			} // encoding/json ignores case, so innererror is read as well.
-		}
+			} `json:"innerError"` // The case does not matter: innererror is read as well.
+		} `json:"error"`
 	}
 	// What decodes before a type mismatch counts, and the page of a proxy
 	// leaves all of it empty.
@@ -62,12 +62,10 @@ func silence(ctx context.Context, operation graph.Operation, err error) *graph.E
 			err = fmt.Errorf("%w: %w", ctx.Err(), cause)
 		}
 	}
-	var located *url.Error
-	if errors.As(err, &located) {
+	if located, ok := errors.AsType[*url.Error](err); ok {
 		err = located.Err // its text has the URL, with the query string
 	}
-	var verification *tls.CertificateVerificationError
-	if errors.As(err, &verification) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		err = fmt.Errorf("%w; trust the authority's certificate with endpoints.caFile, or check the clock", err)
 	}
 	return &graph.Error{Operation: operation, Err: err}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -95,14 +96,14 @@ func (f *fake) serveLogin(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hosts[r.Host] = true
-	switch {
-	case path == "discovery/instance":
+	switch path {
+	case "discovery/instance":
 		_, _ = fmt.Fprintf(w, `{"tenant_discovery_endpoint":"https://%[1]s/common/v2.0/.well-known/openid-configuration",`+
 			`"metadata":[{"preferred_network":"%[1]s","preferred_cache":"%[1]s","aliases":["%[1]s"]}]}`, r.Host)
-	case path == "v2.0/.well-known/openid-configuration":
+	case "v2.0/.well-known/openid-configuration":
 		_, _ = fmt.Fprintf(w, `{"authorization_endpoint":"%[1]s/oauth2/v2.0/authorize",`+
 			`"token_endpoint":"%[1]s/oauth2/v2.0/token","issuer":"%[1]s/v2.0"}`, base)
-	case path == "oauth2/v2.0/token":
+	case "oauth2/v2.0/token":
 		f.issue(w, r, tenant)
 	default:
 		http.NotFound(w, r)
@@ -123,9 +124,7 @@ func (f *fake) issue(w http.ResponseWriter, r *http.Request, tenant string) {
 		}
 	}
 	claims := map[string]any{"tid": tenant, "n": len(f.tokens), "roles": []string{"Mail.Read"}}
-	for name, value := range f.claims {
-		claims[name] = value
-	}
+	maps.Copy(claims, f.claims)
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"access_token": jwt(claims), "token_type": "Bearer", "expires_in": f.lifetime,
 	})
@@ -136,24 +135,28 @@ func jwt(claims map[string]any) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(payload) + ".c2ln"
 }
 
-// claimsOf reads the token of a request to Graph.
-func claimsOf(t *testing.T, s seen) (claims struct {
+// claims are those that tests look at.
+type claims struct {
 	Tenant string `json:"tid"`
 	N      int    `json:"n"`
-}) {
+}
+
+// claimsOf reads the token of a request to Graph.
+func claimsOf(t *testing.T, s seen) claims {
 	t.Helper()
 	parts := strings.Split(strings.TrimPrefix(s.header.Get("Authorization"), "Bearer "), ".")
 	if len(parts) != 3 {
 		t.Fatalf("no token in %q", s.header.Get("Authorization"))
 	}
+	var read claims
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err == nil {
-		err = json.Unmarshal(payload, &claims)
+		err = json.Unmarshal(payload, &read)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return claims
+	return read
 }
 
 func (f *fake) requests() []seen {

@@ -52,8 +52,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 
 func register[C prometheus.Collector](registerer prometheus.Registerer, collector C) (C, error) {
 	err := registerer.Register(collector)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		if existing, ok := already.ExistingCollector.(C); ok {
 			return existing, nil
 		}

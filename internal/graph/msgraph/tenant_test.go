@@ -2,12 +2,15 @@ package msgraph_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -190,6 +193,25 @@ func TestAnswersThatAreNotToBeBelieved(t *testing.T) {
 				t.Errorf("got %v: a create of unknown outcome has to be ambiguous", fault)
 			}
 		})
+	}
+}
+
+// TestABodyThatBreaksOff: a failure keeps its status, a success is none.
+func TestABodyThatBreaksOff(t *testing.T) {
+	for status, want := range map[int]int{http.StatusCreated: 0, http.StatusTooManyRequests: http.StatusTooManyRequests} {
+		f := newFake(reply{status: status, body: granted(idOne, "2030-03-05T04:05:06Z")})
+		cfg := f.config()
+		cfg.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := f.RoundTrip(r)
+			if err == nil && r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1.0/") {
+				response.Body = io.NopCloser(io.MultiReader(io.LimitReader(response.Body, 20), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			}
+			return response, err
+		})
+		_, err := newClient(t, cfg).Tenant(tenantOne).Create(t.Context(), wanted())
+		if got := faultOf(t, err).Status; got != want || errors.Is(err, io.ErrUnexpectedEOF) != (want == 0) {
+			t.Errorf("%d that broke off gave %v", status, err)
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-	msal "github.com/AzureAD/microsoft-authentication-library-for-go/apps/errors"
 	"github.com/google/uuid"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -36,12 +35,12 @@ func tokenFault(err error, secret string) *graph.Error {
 	case errors.Is(err, errOtherTenant):
 		return &graph.Error{Status: http.StatusUnauthorized, Code: "WrongTenant", Message: err.Error()}
 	}
-	if answer := answerOf(err); answer != nil {
-		if fault := loginFault(answer, secret); fault != nil {
+	if a, came := loginAnswer(err); came {
+		if fault := loginFault(a, secret); fault != nil {
 			return fault
 		}
 		return unreachable(fmt.Sprintf("the login host answered %d in words that are not Entra's: "+
-			"check the proxy and the login endpoint", answer.StatusCode), err)
+			"check the proxy and the login endpoint", a.status), err)
 	}
 	words := clean(err.Error(), secret)
 	return unreachable("no token: "+words+remedyOfFailure(words), err)
@@ -71,33 +70,35 @@ func unusable(err error, secret string) *graph.Error {
 	}
 }
 
-// answerOf gives the login's answer, nil when none came.
-func answerOf(err error) *http.Response {
-	var failed *azidentity.AuthenticationFailedError
-	if errors.As(err, &failed) && failed.RawResponse != nil {
-		return failed.RawResponse
+// loginAnswer gives the answer of the login that an error of azidentity
+// carries. Its body was bounded when it was read.
+func loginAnswer(err error) (a answer, came bool) {
+	failed, ok := errors.AsType[*azidentity.AuthenticationFailedError](err)
+	if !ok || failed.RawResponse == nil {
+		return answer{}, false
 	}
-	var call msal.CallErr
-	if errors.As(err, &call) {
-		return call.Resp
+	body, err := runtime.Payload(failed.RawResponse)
+	if err != nil {
+		body = nil
 	}
-	return nil
+	return answer{status: failed.RawResponse.StatusCode, header: failed.RawResponse.Header, body: body}, true
 }
 
 // loginFault reads Entra's refusal; it is nil when the answer is not Entra's.
-func loginFault(answer *http.Response, secret string) *graph.Error {
+func loginFault(a answer, secret string) *graph.Error {
 	var refusal struct {
-		Error       string
+		Error       string `json:"error"`
 		Description string `json:"error_description"`
 		Codes       []int  `json:"error_codes"`
 		TraceID     string `json:"trace_id"`
 	}
-	body, err := runtime.Payload(answer)
-	if err != nil || json.Unmarshal(body, &refusal) != nil || refusal.Error == "" {
+	// The page of a proxy leaves it empty.
+	_ = json.Unmarshal(a.body, &refusal)
+	if refusal.Error == "" {
 		return nil
 	}
 	code := aadstsOf(refusal.Codes, refusal.Description)
-	status := answer.StatusCode
+	status := a.status
 	if status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout {
 		status = http.StatusUnauthorized
 	}
@@ -106,7 +107,7 @@ func loginFault(answer *http.Response, secret string) *graph.Error {
 		Status:     status,
 		Code:       clean(refusal.Error, secret),
 		Message:    "no token: " + clean(words, secret) + "; " + remedyOf(code),
-		RetryAfter: retryAfter(answer.Header, time.Now()),
+		RetryAfter: retryAfter(a.header, time.Now()),
 		RequestID:  clean(refusal.TraceID, secret),
 	}
 }

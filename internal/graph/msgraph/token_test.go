@@ -30,7 +30,9 @@ import (
 // with a transport of its own that trusts it.
 func serve(t *testing.T, f *fake) msgraph.Config {
 	t.Helper()
-	server := httptest.NewTLSServer(f)
+	server := httptest.NewUnstartedServer(f)
+	server.EnableHTTP2 = true
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	cfg := f.config()
 	cfg.Transport, cfg.GraphURL, cfg.LoginURL = nil, server.URL, server.URL
@@ -57,6 +59,11 @@ func TestTokensOverTLSAreOfTheirTenant(t *testing.T) {
 	for i, want := range []string{tenantOne, tenantTwo, tenantOne, tenantTwo} {
 		if got := claimsOf(t, f.requests()[i]).Tenant; got != want {
 			t.Errorf("call %d carried the token of %s, want %s", i, got, want)
+		}
+	}
+	for _, sent := range f.requests() {
+		if got := sent.header.Get("Accept-Encoding"); got != "" {
+			t.Errorf("Accept-Encoding = %q", got)
 		}
 	}
 	for _, scope := range f.scopes {
@@ -92,7 +99,7 @@ func TestUntrustedAuthority(t *testing.T) {
 		cfg := serve(t, f)
 		if warm { // The login is fine, Graph is not.
 			other := httptest.NewUnstartedServer(f)
-			other.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}} //nolint:gosec // A test server.
+			other.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}}
 			other.StartTLS()
 			t.Cleanup(other.Close)
 			cfg.GraphURL = other.URL
@@ -211,6 +218,17 @@ func TestUnknownTenantAtDiscovery(t *testing.T) {
 	}
 }
 
+func TestAnEndlessTokenAnswerIsCutOff(t *testing.T) {
+	f := newFake(gone())
+	f.refuse = func(string, int) *reply {
+		return &reply{status: 200, body: `{"expires_in":3600,"access_token":"` + strings.Repeat("x", 1<<20) + `"}`}
+	}
+	err := f.tenant(t).Delete(t.Context(), idOne)
+	if faultOf(t, err).Status != 0 || graph.Classify(err) != graph.ReasonTransient || len(f.requests()) != 0 {
+		t.Errorf("got %v after %d requests", err, len(f.requests()))
+	}
+}
+
 func TestARotatedSecretIsReadAgain(t *testing.T) {
 	f := newFake(gone())
 	refused := true
@@ -271,11 +289,19 @@ func TestTokenOfAnotherTenantIsRefused(t *testing.T) {
 }
 
 func TestPersistent401AsksOncePerCall(t *testing.T) {
-	unauthorized := reply{status: 401, body: envelope("InvalidAuthenticationToken", "Access token has expired.")}
-	f := newFake(unauthorized, unauthorized, unauthorized)
-	err := f.tenant(t).Delete(t.Context(), idOne)
-	if graph.Classify(err) != graph.ReasonUnauthorized || len(f.requests()) != 2 || f.tokenRequests() != 2 {
-		t.Errorf("%d requests, %d tokens, %v", len(f.requests()), f.tokenRequests(), err)
+	for name, body := range map[string]string{
+		"expired": envelope("InvalidAuthenticationToken", "Access token has expired."),
+		"wrapped": envelope("ExtensionError", "Operation: Update; Exception: [Status Code: Unauthorized; Reason: p#S256 doesn't match.]"),
+		"no body": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			unauthorized := reply{status: 401, body: body}
+			f := newFake(unauthorized, unauthorized, unauthorized)
+			err := f.tenant(t).Delete(t.Context(), idOne)
+			if graph.Classify(err) != graph.ReasonUnauthorized || len(f.requests()) != 2 || f.tokenRequests() != 2 {
+				t.Errorf("%d requests, %d tokens, %v", len(f.requests()), f.tokenRequests(), err)
+			}
+		})
 	}
 }
 
@@ -330,7 +356,8 @@ func TestManagedIdentityIsAskedAnewAfterA401(t *testing.T) {
 	f := newFake(reply{status: 401, body: envelope("InvalidAuthenticationToken", "")}, gone(), gone())
 	cfg := f.config()
 	cfg.ClientID = ""
-	cfg.Credential = msgraph.Credential{ManagedIdentity: &msgraph.ManagedIdentity{ClientID: "dddddddd-dddd-4ddd-8ddd-dddddddddddd"}}
+	identity := rand.Text() // The cache is the process's: a second run must not find this one's token.
+	cfg.Credential = msgraph.Credential{ManagedIdentity: &msgraph.ManagedIdentity{ClientID: identity}}
 	asked := 0
 	cfg.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
 		if !strings.HasPrefix(r.URL.Path, "/metadata/identity/oauth2/token") {
