@@ -34,7 +34,8 @@ type Fault struct {
 	// replaced: "before" (the default), the fault comes first and there is no
 	// effect, or "after". A mere delay comes before or after the effect.
 	Effect string
-	// Drop closes the connection without an answer.
+	// Drop closes the connection without an answer. On a connection that was used
+	// before, Go's client repeats a dropped GET once by itself.
 	Drop bool
 }
 

@@ -160,14 +160,20 @@ func (s *Sim) checkCredential(x *exchange, app string, client Client) error {
 			"not the client secret ID, for a secret added to app '%s'.", app)
 }
 
+// audienceOf reads a scope. Microsoft's own client libraries add the OpenID
+// scopes to it, which Entra ignores here.
 func audienceOf(scope string) (string, error) {
-	audience, ok := strings.CutSuffix(scope, "/.default")
-	if !ok || audience == "" || strings.Contains(scope, " ") {
-		return "", entraError(http.StatusBadRequest, "invalid_scope", 1002012,
-			"The provided value for scope %s is not valid. Client credential flows must have a scope value "+
-				"with /.default suffixed to the resource identifier (application ID URI).", scope)
+	wanted := slices.DeleteFunc(strings.Fields(scope), func(s string) bool {
+		return slices.Contains([]string{"openid", "offline_access", "profile", "email"}, s)
+	})
+	if len(wanted) == 1 {
+		if audience, ok := strings.CutSuffix(wanted[0], "/.default"); ok && audience != "" {
+			return audience, nil
+		}
 	}
-	return audience, nil
+	return "", entraError(http.StatusBadRequest, "invalid_scope", 1002012,
+		"The provided value for scope %s is not valid. Client credential flows must have a scope value "+
+			"with /.default suffixed to the resource identifier (application ID URI).", scope)
 }
 
 // issuer is who signs tokens of a version for a tenant.
