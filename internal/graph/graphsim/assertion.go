@@ -9,6 +9,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
+//nolint:gosec // The name of a type, no secret.
 const bearerAssertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 // federatedAudience is what a federated assertion must be made for.

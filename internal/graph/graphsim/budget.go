@@ -45,10 +45,11 @@ func (s *Sim) take(key string, limit int) time.Duration {
 		return 0
 	}
 	now, window := time.Now(), s.scaled(budgetWindow)
-	spent := append(s.budgets[key], now)
-	for now.Sub(spent[0]) >= window {
+	spent := s.budgets[key]
+	for len(spent) > 0 && now.Sub(spent[0]) >= window {
 		spent = spent[1:]
 	}
+	spent = append(spent, now)
 	s.budgets[key] = spent
 	if len(spent) <= limit {
 		return 0

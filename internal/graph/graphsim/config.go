@@ -15,11 +15,11 @@ import (
 // Config sets up a Sim. The zero value of a field means the default that its
 // comment names.
 type Config struct {
-	Seed       uint64       // 0 draws one below 2^53, so that JSON readers keep it exact
-	TimeScale  float64      // how much faster Graph's own time runs; at least 1, default 1
-	HTTPClient *http.Client // sends handshakes and notifications; its redirect policy is ignored
-	Logger     *slog.Logger // default: discards
-	SigningKey *rsa.PrivateKey
+	Seed       uint64          // 0 draws one below 2^53, so that JSON readers keep it exact
+	TimeScale  float64         // how much faster Graph's own time runs; at least 1, default 1
+	HTTPClient *http.Client    // sends handshakes and notifications; its redirect policy is ignored
+	Logger     *slog.Logger    // default: discards
+	SigningKey *rsa.PrivateKey // signs tokens; nil draws one of 2048 bits, never from the seed
 
 	// LoginURL is the root that issuers of version 2 tokens begin with.
 	// Default: https://login.microsoftonline.com, or the Server's own.
@@ -28,6 +28,7 @@ type Config struct {
 	Tenants []string          // tenant ids that exist; empty: every GUID does
 	Clients map[string]Client // by client id; empty: every GUID with any secret
 
+	// Token lifetimes are compressed to no less than a minute.
 	TokenLifetime           time.Duration // of access tokens, default 1h
 	ValidationTokenLifetime time.Duration // default 24h5m
 	ValidationTokenVersion  string        // "1.0" or "2.0"; default: a seeded choice per application and tenant

@@ -17,8 +17,8 @@ import (
 // control calls the control API and gives status and body.
 func (w *world) control(method, path, body string) (int, []byte) {
 	w.t.Helper()
-	resp, raw := w.raw(w.request(method, "https://control.test/sim/v1/"+path, body))
-	return resp.StatusCode, raw
+	got := w.raw(w.request(method, "https://control.test/sim/v1/"+path, body))
+	return got.status, got.body
 }
 
 // golden compares JSON with a file in testdata, which -update rewrites.
@@ -33,7 +33,7 @@ func golden(t *testing.T, name string, raw []byte) {
 	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
 		check(t, os.WriteFile(file, indented.Bytes(), 0o600))
 	}
-	want, err := os.ReadFile(file) //nolint:gosec // A name from this file.
+	want, err := os.ReadFile(file)
 	check(t, err)
 	if !bytes.Equal(want, indented.Bytes()) {
 		t.Errorf("%s has changed:\n%s", name, indented.Bytes())
@@ -68,9 +68,9 @@ func TestControlShapes(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		if resp, raw := w.raw(w.request(http.MethodGet, "https://graph.test/v1.0/subscriptions", "")); resp.StatusCode != 503 ||
-			string(raw) != `{"a":1}` || resp.Header.Get("Retry-After") != "1" || time.Since(began) != time.Second {
-			t.Errorf("fault: %v %s", resp, raw)
+		got := w.raw(w.request(http.MethodGet, "https://graph.test/v1.0/subscriptions", ""))
+		if got.status != 503 || string(got.body) != `{"a":1}` || got.header.Get("Retry-After") != "1" || time.Since(began) != time.Second {
+			t.Errorf("fault: %+v", got)
 		}
 		status, raw = w.control(http.MethodPost, "clock", `{"offset":"30m"}`)
 		golden(t, "clock.json", raw)
@@ -131,7 +131,9 @@ func TestControlRefuses(t *testing.T) {
 		{http.MethodGet, "log?after=x", "", 400},
 	} {
 		status, raw := w.control(c.method, c.path, c.body)
-		var body struct{ Error string }
+		var body struct {
+			Error string `json:"error"`
+		}
 		if err := json.Unmarshal(raw, &body); err != nil || status != c.status || body.Error == "" {
 			t.Errorf("%s %s: %d %s", c.path, c.body, status, raw)
 		}

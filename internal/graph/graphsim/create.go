@@ -96,26 +96,32 @@ func (s *Sim) check(sub *subscription) error {
 			return err
 		}
 	}
-	sub.rule = s.rules.find(sub.resource)
-	if sub.rule == nil || strings.Contains(sub.resource, "://") {
-		return invalid("resource '%s' is not supported.", sub.resource)
-	}
-	sub.path = canonical(sub.resource)
-	if !s.cfg.DelegatedOnly {
-		if strings.HasPrefix(sub.path, "users/me/") || sub.path == "users/me" {
-			return userNeeded()
-		}
-		if sub.rule.delegatedOnly {
-			return delegatedNeeded()
-		}
+	if err := s.checkResource(sub); err != nil {
+		return err
 	}
 	if err := sub.checkChangeTypes(); err != nil {
 		return err
 	}
-	if sub.rule.queryOptions && sub.queryOptions == "" {
-		return required("notificationQueryOptions")
-	}
 	return sub.checkRich()
+}
+
+// checkResource finds the rule, and refuses what only a signed-in user may
+// subscribe to.
+func (s *Sim) checkResource(sub *subscription) error {
+	sub.rule, sub.path = s.rules.find(sub.resource), canonical(sub.resource)
+	switch {
+	case sub.rule == nil || strings.Contains(sub.resource, "://"):
+		return invalid("resource '%s' is not supported.", sub.resource)
+	case sub.rule.queryOptions && sub.queryOptions == "":
+		return required("notificationQueryOptions")
+	case s.cfg.DelegatedOnly:
+		return nil
+	case sub.user() == "me":
+		return userNeeded()
+	case sub.rule.delegatedOnly:
+		return delegatedNeeded()
+	}
+	return nil
 }
 
 func (s *subscription) checkChangeTypes() error {

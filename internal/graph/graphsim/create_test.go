@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"net/http"
 	"strings"
@@ -24,18 +25,18 @@ func TestCreateAnswersWithTheSubscription(t *testing.T) {
 		"lifecycleNotificationUrl": lifeURL + "?x=1",
 	})))
 	req.Header.Set("client-request-id", "caller-1")
-	resp, raw := w.raw(req)
-	if resp == nil || resp.StatusCode != http.StatusCreated {
-		t.Fatalf("create: %v %s", resp, raw)
+	resp := w.raw(req)
+	if resp.status != http.StatusCreated {
+		t.Fatalf("create: %d %s", resp.status, resp.body)
 	}
-	if got := resp.Header.Get("client-request-id"); got != "caller-1" {
+	if got := resp.header.Get("client-request-id"); got != "caller-1" {
 		t.Errorf("client-request-id %q", got)
 	}
-	if resp.Header.Get("request-id") == "" || resp.Header.Get("Date") == "" {
-		t.Errorf("headers %v", resp.Header)
+	if resp.header.Get("request-id") == "" || resp.header.Get("Date") == "" {
+		t.Errorf("headers %v", resp.header)
 	}
 	var body map[string]any
-	if err := json.Unmarshal(raw, &body); err != nil {
+	if err := json.Unmarshal(resp.body, &body); err != nil {
 		t.Fatal(err)
 	}
 	for member, want := range map[string]any{
@@ -205,9 +206,7 @@ func TestBodiesThatAreNotPlainJSONAreRefused(t *testing.T) {
 		"other JSON": {"Content-Type": {"application/merge-patch+json"}},
 	} {
 		req := w.request(http.MethodPost, "https://graph.test/v1.0/subscriptions", encode(t, with(nil)))
-		for key, values := range header {
-			req.Header[key] = values
-		}
+		maps.Copy(req.Header, header)
 		if status, body := w.send(req); status != http.StatusUnsupportedMediaType {
 			t.Errorf("%s: %d %v", name, status, body)
 		}
@@ -283,9 +282,7 @@ func TestRichRules(t *testing.T) {
 	refuse := func(name, wantCode, wantMessage string, change map[string]any) {
 		t.Helper()
 		body := with(rich)
-		for k, v := range change {
-			body[k] = v
-		}
+		maps.Copy(body, change)
 		status, got := w.graph(http.MethodPost, "", body)
 		t.Log(name)
 		w.refused(status, got, 400, wantCode, wantMessage)
@@ -337,7 +334,7 @@ func selfSigned(t *testing.T, key *rsa.PrivateKey) *x509.Certificate {
 
 func TestDuplicates(t *testing.T) {
 	w := newWorld(t, graphsim.Config{})
-	if w.create(nil) == w.create(nil) {
+	if first, second := w.create(nil), w.create(nil); first == second {
 		t.Error("two silent duplicates share an id")
 	}
 
@@ -356,6 +353,7 @@ func TestDuplicates(t *testing.T) {
 	presence := map[string]any{"resource": "communications/presences/1", "changeType": "updated"}
 	w.create(presence)
 	status, body = w.graph(http.MethodPost, "", with(presence))
+	//nolint:misspell // Graph's own spelling.
 	w.refused(status, body, 409, "ExtensionError", "Operation: Create; Exception: [Status Code: Conflict; "+
 		"Reason: A subscripton already exists. It must be deleted before a another can be made.]")
 }

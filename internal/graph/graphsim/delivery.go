@@ -122,7 +122,7 @@ func (s *Sim) deliver(ctx context.Context, p *parcel, timeout time.Duration) int
 	req.Header.Set("Content-Type", "application/json; charset=utf-8")
 	resp, err := s.client.Do(req)
 	if err != nil {
-		s.cfg.Logger.Debug("notification not delivered", "attempt", p.attempts)
+		s.cfg.Logger.DebugContext(ctx, "notification not delivered", "attempt", p.attempts)
 		return 0
 	}
 	// The rest of the body only serves to keep the connection.

@@ -27,6 +27,9 @@
 // are real. Instants on the wire are those of the wall clock, moved by
 // SetClockOffset. Texts name Graph's unscaled minutes.
 //
+// It fails loudly: a bad Config stops New, what a caller asks wrongly is an
+// error, and the seed to repeat a run with is always there (Sim.Seed, State).
+//
 // Goroutines: Sim.Run owns the deliveries, Server.Run the listeners; both join
 // what they start before they return. A create call runs its two handshakes in
 // goroutines that it joins.

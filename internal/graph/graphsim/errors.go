@@ -92,6 +92,7 @@ func delegatedNeeded() *problem {
 }
 
 func presenceConflict() *problem {
+	//nolint:misspell // Graph's own spelling.
 	return extension(http.StatusConflict, "A subscripton already exists. It must be deleted before a another can be made.")
 }
 

@@ -3,6 +3,7 @@ package graphsim
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -56,19 +57,8 @@ func (s *Sim) AddFault(f Fault) error {
 	if _, err := path.Match(pattern, "/"); err != nil {
 		return fmt.Errorf("graphsim: match %q: %w", f.Match, err)
 	}
-	if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
-		return fmt.Errorf("graphsim: a fault cannot answer status %d", f.Status)
-	}
-	if f.Status == 0 && (f.Body != nil || f.Header != nil) {
-		return fmt.Errorf("graphsim: a fault with a body or headers needs a status")
-	}
-	if f.Status == 0 && f.Delay <= 0 && !f.Drop {
-		return fmt.Errorf("graphsim: the fault changes nothing")
-	}
-	switch f.Effect {
-	case "", "before", "after":
-	default:
-		return fmt.Errorf(`graphsim: effect %q is neither "before" nor "after"`, f.Effect)
+	if err := f.check(); err != nil {
+		return err
 	}
 	left := f.Times
 	if left == 0 {
@@ -77,6 +67,24 @@ func (s *Sim) AddFault(f Fault) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, &fault{Fault: f, method: method, pattern: pattern, left: left})
+	return nil
+}
+
+func (f Fault) check() error {
+	if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
+		return fmt.Errorf("graphsim: a fault cannot answer status %d", f.Status)
+	}
+	if f.Status == 0 && (f.Body != nil || f.Header != nil) {
+		return errors.New("graphsim: a fault with a body or headers needs a status")
+	}
+	if f.Status == 0 && f.Delay <= 0 && !f.Drop {
+		return errors.New("graphsim: the fault changes nothing")
+	}
+	switch f.Effect {
+	case "", "before", "after":
+	default:
+		return fmt.Errorf(`graphsim: effect %q is neither "before" nor "after"`, f.Effect)
+	}
 	return nil
 }
 

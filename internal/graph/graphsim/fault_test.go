@@ -17,26 +17,25 @@ func TestFaultsReplaceAnswers(t *testing.T) {
 		t.Helper()
 		check(t, w.sim.AddFault(f))
 	}
-	patch := func() (*http.Response, []byte) {
+	patch := func() reply {
 		return w.raw(w.request(http.MethodPatch, "https://graph.test/v1.0/subscriptions/"+id, encode(t, map[string]any{"expirationDateTime": in(time.Hour)})))
 	}
 	const match = "PATCH /v1.0/subscriptions/*"
 
 	add(graphsim.Fault{Match: match, Status: 404, Body: json.RawMessage(`"<html>gone</html>"`), Header: map[string]string{"Content-Type": "text/html"}, Times: 2})
 	for range 2 {
-		resp, body := patch()
-		if resp.StatusCode != 404 || string(body) != "<html>gone</html>" || resp.Header.Get("Content-Type") != "text/html" {
-			t.Errorf("%d %s", resp.StatusCode, body)
+		got := patch()
+		if got.status != 404 || string(got.body) != "<html>gone</html>" || got.header.Get("Content-Type") != "text/html" {
+			t.Errorf("%+v", got)
 		}
 	}
-	if resp, body := patch(); resp.StatusCode != 200 {
-		t.Errorf("after its times: %d %s", resp.StatusCode, body)
+	if got := patch(); got.status != 200 {
+		t.Errorf("after its times: %+v", got)
 	}
 
 	add(graphsim.Fault{Match: match, Status: 429, Header: map[string]string{"Retry-After": "2.128"}})
-	resp, _ := patch()
-	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "2.128" {
-		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	if got := patch(); got.status != 429 || got.header.Get("Retry-After") != "2.128" {
+		t.Errorf("%+v", got)
 	}
 
 	add(graphsim.Fault{Match: "GET /v1.0/subscriptions/*", Status: 403})

@@ -17,38 +17,51 @@ func (s *Sim) Graph() http.Handler {
 	return s.serve(service{name: "graph", route: s.routeGraph, refuse: refuseGraph})
 }
 
-// routeGraph names the operation of a request. The path alone decides, in exact
-// spelling but for the case of its first two segments, as with Graph.
+// routeGraph names the operation of a request: in Graph's spelling, but for the
+// case of the first two segments.
 func (s *Sim) routeGraph(r *http.Request) (string, operation) {
-	segments := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if len(segments) < 2 || !strings.EqualFold(segments[0], "v1.0") || !strings.EqualFold(segments[1], "subscriptions") {
-		return "other", s.authorized(func(*exchange, caller) (answer, error) {
-			return answer{}, unknownSegment(segments[len(segments)-1])
-		})
-	}
-	id := ""
-	if len(segments) > 2 {
-		id = segments[2]
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if len(parts) < 2 || !strings.EqualFold(parts[0], "v1.0") || !strings.EqualFold(parts[1], "subscriptions") {
+		return s.noRoute(unknownSegment(parts[len(parts)-1]))
 	}
 	switch {
-	case len(segments) == 2 && r.Method == http.MethodPost:
-		return "create", s.authorized(s.create)
-	case len(segments) == 2 && r.Method == http.MethodGet:
-		return "list", s.authorized(s.list)
-	case len(segments) == 3 && r.Method == http.MethodGet:
-		return "get", s.authorized(s.managed(id, s.get))
-	case len(segments) == 3 && r.Method == http.MethodPatch:
-		return "renew", s.authorized(s.managed(id, s.update))
-	case len(segments) == 3 && r.Method == http.MethodDelete:
-		return "delete", s.authorized(s.managed(id, s.remove))
-	case len(segments) == 4 && r.Method == http.MethodPost && segments[3] == "reauthorize":
-		return "reauthorize", s.authorized(s.managed(id, s.reauthorize))
-	case len(segments) == 2 || len(segments) == 3:
-		return "other", s.authorized(func(*exchange, caller) (answer, error) { return answer{}, wrongMethod() })
+	case len(parts) == 2:
+		return s.routeAll(r.Method)
+	case len(parts) == 3:
+		return s.routeOne(r.Method, parts[2])
+	case len(parts) == 4 && parts[3] == "reauthorize" && r.Method == http.MethodPost:
+		return "reauthorize", s.authorized(s.managed(parts[2], s.reauthorize))
+	default:
+		return s.noRoute(unknownSegment(parts[len(parts)-1]))
 	}
-	return "other", s.authorized(func(*exchange, caller) (answer, error) {
-		return answer{}, unknownSegment(segments[len(segments)-1])
-	})
+}
+
+func (s *Sim) routeAll(method string) (string, operation) {
+	switch method {
+	case http.MethodPost:
+		return "create", s.authorized(s.create)
+	case http.MethodGet:
+		return "list", s.authorized(s.list)
+	default:
+		return s.noRoute(wrongMethod())
+	}
+}
+
+func (s *Sim) routeOne(method, id string) (string, operation) {
+	switch method {
+	case http.MethodGet:
+		return "get", s.authorized(s.managed(id, s.get))
+	case http.MethodPatch:
+		return "renew", s.authorized(s.managed(id, s.update))
+	case http.MethodDelete:
+		return "delete", s.authorized(s.managed(id, s.remove))
+	default:
+		return s.noRoute(wrongMethod())
+	}
+}
+
+func (s *Sim) noRoute(p *problem) (string, operation) {
+	return "other", s.authorized(func(*exchange, caller) (answer, error) { return answer{}, p })
 }
 
 // authorized checks the token, the budget and the query before the operation.

@@ -52,7 +52,7 @@ func (s *Sim) handshake(ctx context.Context, target, requestID string) error {
 	if err != nil {
 		return handshakeFailure(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // Nothing is lost with a response that was read.
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return handshakeStatus(resp.StatusCode)
 	}

@@ -79,9 +79,13 @@ func TestTokenErrors(t *testing.T) {
 // keySet reads the published keys without the simulator's help.
 func keySet(t *testing.T, w *world, target string) jwt.Keyfunc {
 	t.Helper()
-	_, raw := w.raw(w.request(http.MethodGet, target, ""))
+	raw := w.raw(w.request(http.MethodGet, target, "")).body
 	var set struct {
-		Keys []struct{ Kid, N, E string }
+		Keys []struct {
+			Kid string `json:"kid"`
+			N   string `json:"n"`
+			E   string `json:"e"`
+		} `json:"keys"`
 	}
 	if err := json.Unmarshal(raw, &set); err != nil {
 		t.Fatal(err)

@@ -249,8 +249,8 @@ func TestClockOffset(t *testing.T) {
 		w := newWorld(t, graphsim.Config{TokenLifetime: 100 * time.Hour})
 		id := w.create(map[string]any{"expirationDateTime": in(2 * time.Hour)})
 		w.sim.SetClockOffset(time.Hour)
-		resp, _ := w.raw(w.request(http.MethodGet, "https://graph.test/v1.0/subscriptions/"+id, ""))
-		date, err := http.ParseTime(resp.Header.Get("Date"))
+		resp := w.raw(w.request(http.MethodGet, "https://graph.test/v1.0/subscriptions/"+id, ""))
+		date, err := http.ParseTime(resp.header.Get("Date"))
 		if ahead := time.Until(date); err != nil || ahead < time.Hour-time.Second || ahead > time.Hour {
 			t.Errorf("Date %v (%v)", date, err)
 		}
@@ -267,25 +267,24 @@ func TestClockOffset(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, graphsim.Config{Budgets: graphsim.Budgets{ListsPerAppTenant: 2, WritesPerApp: 3}})
-		list := func() *http.Response {
-			resp, _ := w.raw(w.request(http.MethodGet, "https://graph.test/v1.0/subscriptions", ""))
-			return resp
+		list := func() reply {
+			return w.raw(w.request(http.MethodGet, "https://graph.test/v1.0/subscriptions", ""))
 		}
 		list()
 		time.Sleep(5500 * time.Millisecond)
 		list()
 		resp := list()
-		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "20" {
-			t.Errorf("third list: %d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+		if resp.status != http.StatusTooManyRequests || resp.header.Get("Retry-After") != "20" {
+			t.Errorf("third list: %d, Retry-After %q", resp.status, resp.header.Get("Retry-After"))
 		}
 		// The refused call counts too: room comes as the second call ages out.
 		time.Sleep(15 * time.Second)
-		if resp := list(); resp.StatusCode != http.StatusTooManyRequests {
-			t.Errorf("after 15s: %d", resp.StatusCode)
+		if resp := list(); resp.status != http.StatusTooManyRequests {
+			t.Errorf("after 15s: %d", resp.status)
 		}
 		time.Sleep(20 * time.Second)
-		if resp := list(); resp.StatusCode != http.StatusOK {
-			t.Errorf("after a quiet window: %d", resp.StatusCode)
+		if resp := list(); resp.status != http.StatusOK {
+			t.Errorf("after a quiet window: %d", resp.status)
 		}
 		for range 3 {
 			w.create(nil)
@@ -299,9 +298,9 @@ func TestBudgets(t *testing.T) {
 	})
 	w := newWorld(t, graphsim.Config{Budgets: graphsim.Budgets{ListsPerApp: 1}, OmitRetryAfter: true})
 	w.graph(http.MethodGet, "", nil)
-	resp, _ := w.raw(w.request(http.MethodGet, "https://graph.test/v1.0/subscriptions", ""))
-	if resp.StatusCode != 429 || resp.Header.Values("Retry-After") != nil {
-		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	resp := w.raw(w.request(http.MethodGet, "https://graph.test/v1.0/subscriptions", ""))
+	if resp.status != 429 || resp.header.Values("Retry-After") != nil {
+		t.Errorf("%d %v", resp.status, resp.header)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rsa"
-	"crypto/sha1" //nolint:gosec // The wire's own choice.
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -23,12 +23,16 @@ import (
 
 type richBody struct {
 	Value []struct {
-		ResourceData     map[string]any
+		ResourceData     map[string]any `json:"resourceData"`
 		EncryptedContent struct {
-			Data, DataKey, DataSignature, EncryptionCertificateID, EncryptionCertificateThumbprint string
-		}
-	}
-	ValidationTokens []string
+			Data                            string `json:"data"`
+			DataKey                         string `json:"dataKey"`
+			DataSignature                   string `json:"dataSignature"`
+			EncryptionCertificateID         string `json:"encryptionCertificateId"`
+			EncryptionCertificateThumbprint string `json:"encryptionCertificateThumbprint"`
+		} `json:"encryptedContent"`
+	} `json:"value"`
+	ValidationTokens []string `json:"validationTokens"`
 }
 
 // open decrypts as the documentation tells receivers to.
@@ -39,7 +43,7 @@ func open(t *testing.T, key *rsa.PrivateKey, data, dataKey, signature string) []
 		check(t, err)
 		return b
 	}
-	k, err := rsa.DecryptOAEP(sha1.New(), nil, key, decode(dataKey), nil) //nolint:gosec // The wire's own choice.
+	k, err := rsa.DecryptOAEP(sha1.New(), nil, key, decode(dataKey), nil)
 	check(t, err)
 	c := decode(data)
 	mac := hmac.New(sha256.New, k)
@@ -74,7 +78,7 @@ func TestRichNotifications(t *testing.T) {
 				w.notify(graphsim.Notification{Content: json.RawMessage(`{"subject":"` + strings.Repeat("x", 16) + `"}`)})
 				der, err := base64.StdEncoding.DecodeString(cert)
 				check(t, err)
-				thumbprint := sha1.Sum(der) //nolint:gosec // The wire's own choice.
+				thumbprint := sha1.Sum(der)
 				var last []byte
 				for _, raw := range w.hook.bodies {
 					var body richBody

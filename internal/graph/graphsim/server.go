@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,38 +77,25 @@ func (s *Server) listen(ctx context.Context, cfg ServerConfig) error {
 	if err != nil {
 		return err
 	}
-	var config net.ListenConfig
-	bind := func(address string, handler http.Handler) (net.Listener, error) {
-		listener, err := config.Listen(ctx, "tcp", address)
-		if err != nil {
-			return nil, fmt.Errorf("graphsim: listen: %w", err)
-		}
-		s.servers = append(s.servers, bound{listener, &http.Server{
-			Handler: handler, ReadHeaderTimeout: 10 * time.Second,
-			ErrorLog: slog.NewLogLogger(s.sim.cfg.Logger.Handler(), slog.LevelDebug),
-		}})
-		return listener, nil
-	}
-	graphHandler := s.sim.Graph()
+	handler := s.sim.Graph()
 	if cfg.Login == "" {
-		graphHandler = byPath(graphHandler, s.sim.Login())
+		handler = byPath(handler, s.sim.Login())
 	}
-	graph, err := bind(cfg.Graph, graphHandler)
+	graph, err := s.bind(ctx, cfg.Graph, handler)
 	if err != nil {
 		return err
 	}
-	secure, login := []net.Listener{graph}, graph
+	login := graph
 	if cfg.Login != "" {
-		if login, err = bind(cfg.Login, s.sim.Login()); err != nil {
+		if login, err = s.bind(ctx, cfg.Login, s.sim.Login()); err != nil {
 			return err
 		}
-		secure = append(secure, login)
 	}
-	control, err := bind(cfg.Control, s.sim.Control())
-	if err != nil {
+	if err := s.secure(ca, cfg.Hosts); err != nil {
 		return err
 	}
-	if err := s.secure(ca, secure, cfg.Hosts); err != nil {
+	control, err := s.bind(ctx, cfg.Control, s.sim.Control())
+	if err != nil {
 		return err
 	}
 	//nolint:gosec // A certificate is public.
@@ -122,6 +108,20 @@ func (s *Server) listen(ctx context.Context, cfg ServerConfig) error {
 	}
 	s.sim.adoptLogin(s.line.Login)
 	return nil
+}
+
+// bind listens on an address for a handler.
+func (s *Server) bind(ctx context.Context, address string, handler http.Handler) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("graphsim: listen: %w", err)
+	}
+	s.servers = append(s.servers, bound{listener, &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(s.sim.cfg.Logger.Handler(), slog.LevelDebug),
+	}})
+	return listener, nil
 }
 
 // loopbackOnly refuses a control address that others could reach.
@@ -148,11 +148,11 @@ func byPath(graph, login http.Handler) http.Handler {
 	})
 }
 
-// secure puts TLS on the servers of the given listeners.
-func (s *Server) secure(ca *authority, listeners []net.Listener, hosts []string) error {
+// secure puts TLS on the servers bound so far.
+func (s *Server) secure(ca *authority, hosts []string) error {
 	hosts = append([]string{"localhost", "127.0.0.1", "::1"}, hosts...)
-	for _, l := range listeners {
-		if addr, ok := l.Addr().(*net.TCPAddr); ok && !addr.IP.IsUnspecified() {
+	for _, b := range s.servers {
+		if addr, ok := b.listener.Addr().(*net.TCPAddr); ok && !addr.IP.IsUnspecified() {
 			hosts = append(hosts, addr.IP.String())
 		}
 	}
@@ -161,9 +161,7 @@ func (s *Server) secure(ca *authority, listeners []net.Listener, hosts []string)
 		return err
 	}
 	for _, b := range s.servers {
-		if slices.Contains(listeners, b.listener) {
-			b.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-		}
+		b.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func serve(t *testing.T, cfg graphsim.Config, sc graphsim.ServerConfig) (*graphs
 	sc.CAFile = filepath.Join(t.TempDir(), "ca.pem")
 	server, err := graphsim.Listen(t.Context(), sim, sc)
 	check(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
 	t.Cleanup(func() {
@@ -177,7 +177,7 @@ func call(t *testing.T, client *http.Client, method, target, token, body string)
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer resp.Body.Close() //nolint:errcheck // It was read.
+	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	check(t, err)
 	return resp.StatusCode, string(raw)

@@ -8,17 +8,17 @@ import (
 // subscription is one live subscription. What is below the gap is guarded by
 // Sim.mu, the rest never changes.
 type subscription struct {
-	id, app, tenant, creator   string
-	ordinal                    uint64
-	rule                       *rule
-	path                       string // canonical resource
-	resource, changeType       string
-	lifecycleURL, clientState  string
-	rich                       bool
-	tls, queryOptions, urlApp  string
-	requestedTypes             []string
-	random                     *rand.Rand // for items; guarded by Sim.mu
-	immutableIDs, unknownTypes bool
+	id, app, tenant, creator  string
+	ordinal                   uint64
+	rule                      *rule
+	path                      string // canonical resource
+	resource, changeType      string
+	lifecycleURL, clientState string
+	rich                      bool
+	tls, queryOptions, urlApp string
+	requestedTypes            []string
+	random                    *rand.Rand // for items; guarded by Sim.mu
+	immutableIDs              bool
 
 	notificationURL  string
 	expires          time.Time

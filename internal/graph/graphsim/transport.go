@@ -36,19 +36,18 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	answered := make(chan *http.Response, 1)
+	answered := make(chan *recorder, 1)
 	ctx, cancel := context.WithCancel(req.Context())
 	t.calls.Go(func() {
 		defer cancel()
 		answered <- call(handler, in.WithContext(ctx))
 	})
 	select {
-	case resp := <-answered:
-		if resp == nil {
+	case w := <-answered:
+		if w == nil {
 			return nil, io.ErrUnexpectedEOF
 		}
-		resp.Request = req
-		return resp, nil
+		return w.response(req), nil
 	case <-req.Context().Done():
 		return nil, context.Cause(req.Context())
 	}
@@ -80,23 +79,19 @@ func incoming(req *http.Request) (*http.Request, error) {
 }
 
 // call gives nil where the handler aborted.
-func call(handler http.Handler, r *http.Request) (resp *http.Response) {
+func call(handler http.Handler, r *http.Request) (w *recorder) {
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
-			resp = nil
+			w = nil
 		}
 	}()
-	w := &recorder{header: http.Header{}}
+	w = &recorder{header: http.Header{}}
 	handler.ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK)
-	return &http.Response{
-		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.sent, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
-	}
+	return w
 }
 
 // recorder keeps an answer in memory. (That of net/http/httptest would bring
@@ -105,6 +100,14 @@ type recorder struct {
 	header, sent http.Header
 	status       int
 	body         bytes.Buffer
+}
+
+func (w *recorder) response(req *http.Request) *http.Response {
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: w.sent, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
+	}
 }
 
 func (w *recorder) Header() http.Header { return w.header }

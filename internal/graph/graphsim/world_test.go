@@ -94,7 +94,9 @@ func (h *hook) items(t *testing.T) []map[string]any {
 	defer h.mu.Unlock()
 	var all []map[string]any
 	for _, body := range h.bodies {
-		var c struct{ Value []map[string]any }
+		var c struct {
+			Value []map[string]any `json:"value"`
+		}
 		if err := json.Unmarshal(body, &c); err != nil {
 			t.Fatalf("notification body: %v", err)
 		}
@@ -187,32 +189,36 @@ func (w *world) request(method, target, body string) *http.Request {
 	return req
 }
 
+// reply is an answer whose body was read.
+type reply struct {
+	status int // 0: no answer
+	header http.Header
+	body   []byte
+}
+
 // send gives status and JSON body; 0 when there was no answer.
 func (w *world) send(req *http.Request) (int, map[string]any) {
 	w.t.Helper()
-	resp, body := w.raw(req)
-	if resp == nil {
-		return 0, nil
-	}
+	got := w.raw(req)
 	var v map[string]any
-	if len(body) > 0 && json.Unmarshal(body, &v) != nil {
-		w.t.Fatalf("%s %s: body %q is not a JSON object", req.Method, req.URL, body)
+	if len(got.body) > 0 && json.Unmarshal(got.body, &v) != nil {
+		w.t.Fatalf("%s %s: body %q is not a JSON object", req.Method, req.URL, got.body)
 	}
-	return resp.StatusCode, v
+	return got.status, v
 }
 
-func (w *world) raw(req *http.Request) (*http.Response, []byte) {
+func (w *world) raw(req *http.Request) reply {
 	w.t.Helper()
 	resp, err := w.client.Do(req)
 	if err != nil {
-		return nil, nil
+		return reply{}
 	}
-	defer resp.Body.Close() //nolint:errcheck // In memory.
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return resp, body
+	return reply{resp.StatusCode, resp.Header, body}
 }
 
 // graph calls the subscriptions with an optional JSON body.
