@@ -27,6 +27,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		return fmt.Errorf("%w; run %q for the flags", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(
+		newDemo(getenv),
 		newCheck(getenv),
 		newVersion(),
 	)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -10,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker for a release: -X main.version=1.2.3.
-var version string
+// version and commit are set by the linker for a release, as in
+// -X main.version=1.2.3.
+var version, commit string
 
 // buildVersion is what this binary was built from.
 type buildVersion struct {
@@ -41,7 +43,7 @@ func newVersion() *cobra.Command {
 func readVersion() buildVersion {
 	v := buildVersion{
 		Version:  version,
-		Commit:   "unknown",
+		Commit:   cmp.Or(commit, "unknown"),
 		Go:       runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
@@ -58,7 +60,7 @@ func readVersion() buildVersion {
 	for _, setting := range info.Settings {
 		switch setting.Key {
 		case "vcs.revision":
-			v.Commit = setting.Value
+			v.Commit = setting.Value // the whole hash, where the linker has it shortened
 		case "vcs.modified":
 			v.Modified = setting.Value == "true"
 		}

@@ -21,10 +21,12 @@ type Addresses struct {
 // port that is taken ends the start.
 type listeners struct{ public, telemetry net.Listener }
 
-func bind(ctx context.Context, cfg config.Listen) (l listeners, err error) {
+func bind(ctx context.Context, cfg config.Listen, public net.Listener) (l listeners, err error) {
 	var lc net.ListenConfig
-	if l.public, err = lc.Listen(ctx, "tcp", cfg.Public.Address); err != nil {
-		return l, fmt.Errorf("listen.public: %w", err)
+	if l.public = public; public == nil {
+		if l.public, err = lc.Listen(ctx, "tcp", cfg.Public.Address); err != nil {
+			return l, fmt.Errorf("listen.public: %w", err)
+		}
 	}
 	if l.telemetry, err = lc.Listen(ctx, "tcp", cfg.Telemetry.Address); err != nil {
 		return l, errors.Join(fmt.Errorf("listen.telemetry: %w", err), l.public.Close())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/config"
@@ -15,6 +16,9 @@ type Options struct {
 	Stdout  io.Writer // for a file sink whose path is "-"
 	Version string
 	Commit  string
+	// Public is a listener that is bound already, in place of the address in
+	// listen.public; nil binds that. New takes it over and closes it.
+	Public net.Listener
 }
 
 // The times that a stop may take, by part. Their sum over the steps stays

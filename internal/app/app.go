@@ -1,0 +1,268 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/graphsubd/graphsubd/internal/config"
+	"github.com/graphsubd/graphsubd/internal/delivery"
+	"github.com/graphsubd/graphsubd/internal/graph"
+	"github.com/graphsubd/graphsubd/internal/graph/msgraph"
+	"github.com/graphsubd/graphsubd/internal/httpapi"
+	"github.com/graphsubd/graphsubd/internal/lease"
+	"github.com/graphsubd/graphsubd/internal/notification"
+	"github.com/graphsubd/graphsubd/internal/renewal"
+	"github.com/graphsubd/graphsubd/internal/store"
+)
+
+// App is one process.
+type App struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	registry *prometheus.Registry
+	holder   string
+	term     atomic.Int64 // the term this process leads in, 0 when it does not
+
+	keys      *notification.Keys
+	store     *store.Store
+	clients   map[string]*msgraph.Client
+	renewal   *renewal.Manager
+	lease     *lease.File
+	delivery  *delivery.Delivery
+	readiness *httpapi.Readiness
+	listeners listeners
+	public    *http.Server
+	telemetry *http.Server
+
+	undo []func() error // closes what New and Run opened, last first
+}
+
+// New opens the store, builds every part and binds the listeners. A fault
+// undoes what was done. Nothing runs before Run.
+func New(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
+	if err := opts.validate(cfg); err != nil {
+		return nil, err
+	}
+	a := &App{cfg: cfg, log: opts.Logger, registry: prometheus.NewRegistry(), holder: newHolder()}
+	if err := a.build(ctx, opts); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+// newHolder names this process, and no other that ever ran.
+func newHolder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	random := make([]byte, 4)
+	_, _ = rand.Read(random) // never fails
+	return host + "-" + hex.EncodeToString(random)
+}
+
+// build is one long list on purpose: it is read from top to bottom to see what
+// the process consists of.
+func (a *App) build(ctx context.Context, opts Options) (err error) {
+	if err = a.registerBuild(opts); err != nil {
+		return err
+	}
+	raw := make([][]byte, len(a.cfg.SigningKeys))
+	for i, key := range a.cfg.SigningKeys {
+		raw[i] = []byte(key.Text())
+	}
+	if a.keys, err = notification.NewKeys(a.cfg.Instance, raw); err != nil {
+		return fmt.Errorf("signingKeys: %w", err)
+	}
+	if err = a.buildReceiverAndStore(ctx); err != nil {
+		return err
+	}
+	if err = a.buildDelivery(opts); err != nil {
+		return err
+	}
+	if err = a.buildRenewal(); err != nil {
+		return err
+	}
+	a.lease, err = lease.NewFile(lease.FileConfig{
+		Path: a.cfg.Lease.File.Path, Election: a.cfg.Instance, Logger: a.component("lease"), Registerer: a.registry,
+	})
+	if err != nil {
+		return err
+	}
+	if a.listeners, err = bind(ctx, a.cfg.Listen, opts.Public); err != nil {
+		return err
+	}
+	a.defers(a.listeners.public.Close, a.listeners.telemetry.Close)
+	return nil
+}
+
+func (a *App) registerBuild(opts Options) error {
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "graphsubd_build_info", Help: "Always 1, with what was built.",
+	}, []string{"version", "commit"})
+	info.WithLabelValues(opts.Version, opts.Commit).Set(1)
+	return errors.Join(a.registry.Register(info), a.registry.Register(collectors.NewGoCollector()),
+		a.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
+}
+
+func (a *App) component(name string) *slog.Logger {
+	return a.log.With(slog.String("component", name))
+}
+
+func (a *App) defers(undo ...func() error) { a.undo = append(a.undo, undo...) }
+
+// close undoes what was opened, last first.
+func (a *App) close() error {
+	var errs []error
+	for i := len(a.undo) - 1; i >= 0; i-- {
+		errs = append(errs, a.undo[i]())
+	}
+	a.undo = nil
+	return errors.Join(errs...)
+}
+
+// Addresses are where the process listens, also when port 0 was asked for.
+func (a *App) Addresses() Addresses {
+	return Addresses{Public: a.listeners.public.Addr().String(), Telemetry: a.listeners.telemetry.Addr().String()}
+}
+
+// Gatherer gives the metrics of this process.
+func (a *App) Gatherer() prometheus.Gatherer { return a.registry }
+
+// Run serves until ctx ends and then stops in order. It returns nil after a
+// stop that was asked for, and otherwise what made the process end. It may be
+// called once.
+func (a *App) Run(ctx context.Context) error {
+	p := newParts()
+	keep := p.start(ctx, "store", a.store.Run)
+	public := p.start(ctx, "public listener", func(ctx context.Context) error {
+		return serve(ctx, a.public, a.listeners.public)
+	})
+	telemetry := p.start(ctx, "telemetry listener", func(ctx context.Context) error {
+		return serve(ctx, a.telemetry, a.listeners.telemetry)
+	})
+	deliver := p.start(ctx, "delivery", a.delivery.Run)
+	a.readiness.Set(conditionListening, true)
+	lead := p.start(ctx, "lease", func(ctx context.Context) error { return a.lease.Run(ctx, a.lead) })
+	a.log.InfoContext(ctx, "started", slog.String("holder", a.holder),
+		slog.String("public_address", a.Addresses().Public), slog.String("telemetry_address", a.Addresses().Telemetry),
+		slog.Int("wishes", len(a.cfg.Subscriptions)))
+
+	select {
+	case <-ctx.Done():
+	case failed := <-p.failed:
+		a.log.ErrorContext(ctx, "part ended, stopping", slog.String("part", failed.name))
+	}
+	began := time.Now()
+	a.readiness.Set(conditionListening, false)
+	end(lead, public) // leadership is given up at once, beside the drain
+	end(deliver)
+	end(keep)
+	end(telemetry)
+	err := errors.Join(append(p.errs(), a.close())...)
+	a.log.InfoContext(ctx, "stopped", slog.Float64("duration_seconds", time.Since(began).Seconds()))
+	return err
+}
+
+// lead is what the leader does: take a term from the store and renew in it.
+func (a *App) lead(ctx context.Context) error {
+	term, err := a.store.NewTerm(ctx, a.holder)
+	if err != nil {
+		return fmt.Errorf("take a term: %w", err)
+	}
+	if err := a.store.PutSigningKeys(ctx, term, a.keys.Fingerprints()); err != nil {
+		return fmt.Errorf("note the signing keys: %w", err)
+	}
+	a.term.Store(term)
+	defer a.term.Store(0)
+	return a.renewal.Run(ctx, term)
+}
+
+// stamp goes into the request id of every write to Graph.
+func (a *App) stamp() string { return fmt.Sprintf("%d-%s", a.term.Load(), a.holder) }
+
+func (a *App) buildRenewal() (err error) {
+	if a.clients, err = clients(a.cfg, a.stamp, a.log, a.registry); err != nil {
+		return err
+	}
+	for _, client := range a.clients {
+		a.defers(func() error { client.Close(); return nil })
+	}
+	rules, err := graph.LoadRules()
+	if err != nil {
+		return err
+	}
+	self := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	a.renewal, err = renewal.New(renewal.Config{
+		Store: a.store, Identity: a.identity(), Tenants: tenants(a.cfg, a.clients), Rules: rules, Policy: renewal.DefaultPolicy(),
+		Prove: func(ctx context.Context) error { return prove(ctx, self, a.keys, a.cfg.PublicURL) },
+		//nolint:gosec // Jitter needs no secrecy.
+		Rand:   mathrand.New(mathrand.NewPCG(mathrand.Uint64(), mathrand.Uint64())),
+		Logger: a.component("renewal"), Registerer: a.registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.renewal.SetWishes(wishes(a.cfg, a.keys.SigningKeyID()))
+	return nil
+}
+
+func (a *App) identity() identity {
+	appIDs := map[string]string{}
+	for _, app := range a.cfg.Apps {
+		appIDs[app.Name] = app.ClientID
+	}
+	byTenant := map[string]string{}
+	for _, tenant := range a.cfg.Tenants {
+		byTenant[tenant.Name] = appIDs[tenant.App]
+	}
+	return identity{keys: a.keys, base: a.cfg.PublicURL, appIDs: byTenant}
+}
+
+// buildReceiverAndStore joins the two that depend on each other: the receiver
+// appends to the store, and the store's router tells the receiver's metrics
+// what became of an item.
+func (a *App) buildReceiverAndStore(ctx context.Context) (err error) {
+	var receiver *httpapi.Receiver
+	settings := storeConfig(a.cfg, a.holder)
+	settings.Logger, settings.Registerer = a.component("store"), a.registry
+	settings.Verdict = func(verdict string, reason notification.Reason, n int) { receiver.CountVerdict(verdict, reason, n) }
+	if err := os.MkdirAll(filepath.Dir(settings.Path), 0o700); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if a.store, err = store.Open(ctx, settings); err != nil {
+		return err
+	}
+	a.defers(a.store.Close)
+	receiver, err = httpapi.NewReceiver(httpapi.Config{
+		PublicURL: a.cfg.PublicURL, MaxBody: int64(a.cfg.Receiver.MaxBody),
+		Logger: a.component("receiver"), Registerer: a.registry,
+	}, a.keys, a.store)
+	if err != nil {
+		return err
+	}
+	a.readiness = httpapi.NewReadiness(conditionListening, conditionStore)
+	a.readiness.Set(conditionStore, true) // it was opened once, which is all that is asked
+	a.public = httpapi.NewServer(receiver, a.component("public"))
+	a.telemetry = httpapi.NewServer(httpapi.NewHealth(a.registry, a.readiness), a.component("telemetry"))
+	return nil
+}
+
+// What /readyz waits for.
+const (
+	conditionListening = "listening"
+	conditionStore     = "store_opened"
+)
