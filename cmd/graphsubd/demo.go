@@ -68,7 +68,7 @@ func runDemo(ctx context.Context, out io.Writer, length time.Duration, getenv fu
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	stage, err := newDemoStage(ctx, dir, newLogger(out, slog.LevelInfo, isTerminal(out)), getenv)
+	stage, err := newDemoStage(ctx, dir, newLogger(out, config.Log{Level: "info", Format: "text"}), getenv)
 	if err != nil {
 		return s, err
 	}

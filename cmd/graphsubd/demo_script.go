@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -62,7 +61,7 @@ func (d *demoStage) throttle(ctx context.Context) {
 		Body:   `{"error":{"code":"TooManyRequests","message":"Please retry again later.","innerError":{}}}`,
 	})
 	if err != nil {
-		d.log.ErrorContext(ctx, "demo: throttling failed", slog.String("error", err.Error()))
+		d.log.ErrorContext(ctx, "demo: throttling failed", "error", err.Error())
 		return
 	}
 	d.log.InfoContext(ctx, "demo: Graph will answer the next renewal with 429; graphsubd waits as long as it is told and tries again")
@@ -75,11 +74,11 @@ func (d *demoStage) remove(ctx context.Context) {
 			continue
 		}
 		if err := d.sim.Remove(sub.ID, false); err != nil {
-			d.log.ErrorContext(ctx, "demo: removal failed", slog.String("error", err.Error()))
+			d.log.ErrorContext(ctx, "demo: removal failed", "error", err.Error())
 			return
 		}
 		d.log.InfoContext(ctx, "demo: Graph drops a subscription and tells nobody; the next renewal will meet a 404",
-			slog.String("resource", sub.Resource), slog.String("subscription_id", sub.ID))
+			"resource", sub.Resource, "subscription_id", sub.ID)
 		return
 	}
 }
@@ -99,7 +98,7 @@ func (d *demoStage) settle(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			d.log.WarnContext(ctx, "demo: not everything arrived in time",
-				slog.String("missing", fmt.Sprint(counts.Acknowledged-d.sink.unique())))
+				"missing", fmt.Sprint(counts.Acknowledged-d.sink.unique()))
 			return
 		case <-look.C:
 		}

@@ -53,7 +53,7 @@ func (d *demoStage) summary() demoSummary {
 
 	families, err := d.app.Gatherer().Gather()
 	if err != nil {
-		d.log.Error("demo: metrics cannot be read", slog.String("error", err.Error()))
+		d.log.Error("demo: metrics cannot be read", "error", err.Error())
 	}
 	count := func(name string, labels ...string) int { return sumCounters(families, name, labels...) }
 	g := &s.Graphsubd
@@ -179,8 +179,8 @@ func (s *demoSink) Write(lines []byte) (int, error) {
 		s.total++
 		s.ids[event.ID] = true
 		s.mu.Unlock()
-		s.log.Info("event delivered", slog.String("type", event.Type),
-			slog.String("subscription", event.Subscription), slog.String("subject", event.Subject))
+		s.log.Info("event delivered", "type", event.Type,
+			"subscription", event.Subscription, "subject", event.Subject)
 	}
 	return len(lines), nil
 }

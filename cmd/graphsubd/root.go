@@ -27,7 +27,9 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		return fmt.Errorf("%w; run %q for the flags", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(
+		newServe(getenv),
 		newDemo(getenv),
+		newSimulate(),
 		newCheck(getenv),
 		newVersion(),
 	)

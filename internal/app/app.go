@@ -119,7 +119,7 @@ func (a *App) registerBuild(opts Options) error {
 }
 
 func (a *App) component(name string) *slog.Logger {
-	return a.log.With(slog.String("component", name))
+	return a.log.With("component", name)
 }
 
 func (a *App) defers(undo ...func() error) { a.undo = append(a.undo, undo...) }
@@ -157,14 +157,14 @@ func (a *App) Run(ctx context.Context) error {
 	deliver := p.start(ctx, "delivery", a.delivery.Run)
 	a.readiness.Set(conditionListening, true)
 	lead := p.start(ctx, "lease", func(ctx context.Context) error { return a.lease.Run(ctx, a.lead) })
-	a.log.InfoContext(ctx, "started", slog.String("holder", a.holder),
-		slog.String("public_address", a.Addresses().Public), slog.String("telemetry_address", a.Addresses().Telemetry),
-		slog.Int("wishes", len(a.cfg.Subscriptions)))
+	a.log.InfoContext(ctx, "started", "holder", a.holder,
+		"public_address", a.Addresses().Public, "telemetry_address", a.Addresses().Telemetry,
+		"wishes", len(a.cfg.Subscriptions))
 
 	select {
 	case <-ctx.Done():
 	case failed := <-p.failed:
-		a.log.ErrorContext(ctx, "part ended, stopping", slog.String("part", failed.name))
+		a.log.ErrorContext(ctx, "part ended, stopping", "part", failed.name)
 	}
 	began := time.Now()
 	a.readiness.Set(conditionListening, false)
@@ -173,7 +173,7 @@ func (a *App) Run(ctx context.Context) error {
 	end(keep)
 	end(telemetry)
 	err := errors.Join(append(p.errs(), a.close())...)
-	a.log.InfoContext(ctx, "stopped", slog.Float64("duration_seconds", time.Since(began).Seconds()))
+	a.log.InfoContext(ctx, "stopped", "duration_seconds", time.Since(began).Seconds())
 	return err
 }
 

@@ -29,7 +29,7 @@ func clients(cfg *config.Config, stamp func() string, logger *slog.Logger, regis
 func newClient(app *config.App, stamp func() string, logger *slog.Logger, registry prometheus.Registerer) (*msgraph.Client, error) {
 	settings := msgraph.Config{
 		Cloud: msgraph.Cloud(app.Cloud), ClientID: app.ClientID, Stamp: stamp,
-		Logger: logger.With(slog.String("component", "graph"), slog.String("app", app.Name)), Registerer: registry,
+		Logger: logger.With("component", "graph", "app", app.Name), Registerer: registry,
 	}
 	if secret := app.Credential.ClientSecret; secret != nil {
 		settings.Credential.ClientSecret = func() (string, error) { return secret.Text(), nil }

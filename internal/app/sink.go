@@ -3,7 +3,6 @@ package app
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 

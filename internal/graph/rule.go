@@ -39,12 +39,12 @@ const unknownLifetime = time.Hour
 // LoadRules reads the embedded table. An error is a fault of the build.
 func LoadRules() (*Rules, error) {
 	var file struct {
-		Version string
+		Version string `json:"version"`
 		Rules   []struct {
-			Type       string
-			Pattern    string
-			MaxMinutes int
-		}
+			Type       string `json:"type"`
+			Pattern    string `json:"pattern"`
+			MaxMinutes int    `json:"maxMinutes"`
+		} `json:"rules"`
 	}
 	if err := json.Unmarshal(rulesJSON, &file); err != nil {
 		return nil, fmt.Errorf("read resource rules: %w", err)
@@ -55,8 +55,8 @@ func LoadRules() (*Rules, error) {
 		if err != nil {
 			return nil, fmt.Errorf("resource rule %s: %w", r.Type, err)
 		}
-		max := time.Duration(r.MaxMinutes) * time.Minute
-		table.rules = append(table.rules, rule{Rule{r.Type, max}, pattern})
+		longest := time.Duration(r.MaxMinutes) * time.Minute
+		table.rules = append(table.rules, rule{Rule{r.Type, longest}, pattern})
 	}
 	return table, nil
 }

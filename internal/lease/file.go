@@ -70,13 +70,13 @@ func (f *File) Run(ctx context.Context, body Body) error {
 		switch {
 		case err != nil:
 			f.cfg.Logger.ErrorContext(ctx, "lease file cannot be locked, not leading",
-				slog.String("path", f.cfg.Path), slog.String("error", err.Error()))
+				"path", f.cfg.Path, "error", err.Error())
 		case held:
 			waiting = false
 			f.lead(ctx, lock, body)
 		case !waiting:
 			waiting = true
-			f.cfg.Logger.InfoContext(ctx, "another process leads, waiting", slog.String("path", f.cfg.Path))
+			f.cfg.Logger.InfoContext(ctx, "another process leads, waiting", "path", f.cfg.Path)
 		}
 		select {
 		case <-ctx.Done():
@@ -96,6 +96,6 @@ func (f *File) lead(ctx context.Context, lock *flock.Flock, body Body) {
 		err = errors.Join(err, fmt.Errorf("release lease: %w", unlockErr))
 	}
 	if err != nil && ctx.Err() == nil {
-		f.cfg.Logger.ErrorContext(ctx, "leading ended, contending again", slog.String("error", err.Error()))
+		f.cfg.Logger.ErrorContext(ctx, "leading ended, contending again", "error", err.Error())
 	}
 }

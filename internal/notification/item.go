@@ -52,11 +52,8 @@ func Decode(body []byte) (Envelope, error) {
 	if !json.Valid(body) {
 		return Envelope{}, ErrNotJSON
 	}
-	var collection struct {
-		Value json.RawMessage `json:"value"`
-	}
-	var elements []json.RawMessage
-	if json.Unmarshal(body, &collection) != nil || json.Unmarshal(collection.Value, &elements) != nil {
+	elements, ok := collection(body)
+	if !ok {
 		return Envelope{Malformed: [][]byte{describe(body)}}, nil
 	}
 	envelope := Envelope{Items: make([]Item, 0, len(elements))}
@@ -68,6 +65,15 @@ func Decode(body []byte) (Envelope, error) {
 		}
 	}
 	return envelope, nil
+}
+
+// collection gives the elements of value; a null value has none.
+func collection(body []byte) (elements []json.RawMessage, ok bool) {
+	var envelope struct {
+		Value json.RawMessage `json:"value"`
+	}
+	ok = json.Unmarshal(body, &envelope) == nil && json.Unmarshal(envelope.Value, &elements) == nil
+	return elements, ok
 }
 
 // decodeItem is ok when the element names a subscription and is either a

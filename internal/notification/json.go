@@ -54,7 +54,7 @@ func strip(raw []byte) []byte {
 	encoder := json.NewEncoder(&out)
 	// Escaping HTML would change the text of URLs and filters for a reader.
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(members) != nil {
+	if err := encoder.Encode(members); err != nil {
 		return describe(raw)
 	}
 	return bytes.TrimRight(out.Bytes(), "\n")

@@ -3,7 +3,6 @@ package renewal
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -171,7 +170,7 @@ func (t *term) storeAnswered(now time.Time, e *entry, o outcome) {
 	if !t.storeAway {
 		t.storeAway = true
 		t.log.Warn("store does not take writes, renewing from memory; nothing is created or deleted",
-			slog.String("error", o.saveErr.Error()))
+			"error", o.saveErr.Error())
 	}
 }
 
@@ -214,39 +213,39 @@ func callContext(ctx context.Context, grace time.Duration) (context.Context, fun
 // report logs what happened to a subscription and counts it.
 func (t *term) report(e *entry, a Action, o outcome) {
 	r := o.change.Record
-	log := t.log.With(slog.String("subscription", r.Name), slog.String("resource", r.Resource), slog.String("subscription_id", r.ID))
+	log := t.log.With("subscription", r.Name, "resource", r.Resource, "subscription_id", r.ID)
 	if a.Verb == Renew {
 		t.m.metrics.countRenewal(o.callErr)
 	}
 	switch {
 	case o.callErr != nil && o.change.Opened == nil && !o.change.Forget:
 		if r.Reason != e.record.Reason {
-			log.Warn("call failed, trying again", slog.String("operation", string(a.Verb)), slog.String("reason", string(r.Reason)),
-				slog.Int("attempt", r.Attempt), slog.Time("retry_at", r.NextAt), slog.String("error", r.Detail))
+			log.Warn("call failed, trying again", "operation", string(a.Verb), "reason", string(r.Reason),
+				"attempt", r.Attempt, "retry_at", r.NextAt, "error", r.Detail)
 		}
 		return
 	case o.change.Opened != nil:
-		log.Warn("subscription lost", slog.String("cause", string(o.change.Opened.Cause)),
-			slog.String("former_subscription_id", e.record.ID), slog.Time("lost_since", o.change.Opened.From))
+		log.Warn("subscription lost", "cause", string(o.change.Opened.Cause),
+			"former_subscription_id", e.record.ID, "lost_since", o.change.Opened.From)
 		return
 	}
 	switch a.Verb {
 	case Create, Adopt:
 		if gap := o.change.Closed; gap != nil {
 			t.m.metrics.recreated.WithLabelValues(string(gap.Cause)).Inc()
-			log.Info("subscription recreated", slog.Time("expires_at", r.ExpiresAt), slog.Time("renew_at", r.RenewAt),
-				slog.Float64("gap_seconds", gap.To.Sub(gap.From).Seconds()))
+			log.Info("subscription recreated", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt,
+				"gap_seconds", gap.To.Sub(gap.From).Seconds())
 			return
 		}
-		message := "subscription created"
 		if a.Verb == Adopt {
-			message = "subscription adopted"
+			log.Info("subscription adopted", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
+			return
 		}
-		log.Info(message, slog.Time("expires_at", r.ExpiresAt), slog.Time("renew_at", r.RenewAt))
+		log.Info("subscription created", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
 	case Renew:
-		log.Info("subscription renewed", slog.Time("expires_at", r.ExpiresAt), slog.Time("renew_at", r.RenewAt))
+		log.Info("subscription renewed", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
 	case Delete:
-		log.Info("subscription deleted", slog.String("former_subscription_id", e.record.ID))
+		log.Info("subscription deleted", "former_subscription_id", e.record.ID)
 	case Wait, Check, List, Forget, Lapse:
 	}
 }

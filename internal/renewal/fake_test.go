@@ -293,6 +293,7 @@ type fakeIdentity struct{}
 func (fakeIdentity) NotificationURL(name, gen string) string {
 	return "https://our/" + name + "/" + gen
 }
+
 func (fakeIdentity) LifecycleURL(name, gen string) string {
 	return "https://our/lifecycle/" + name + "/" + gen
 }

@@ -2,7 +2,6 @@ package renewal
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -36,8 +35,8 @@ func (t *term) lifecycle(ctx context.Context) {
 			t.lifecycleBusy = false
 			if err != nil {
 				t.lifecycleAt = now.Add(lifecycleAgain)
-				t.log.Warn("lifecycle items not read, trying again", slog.String("error", err.Error()))
-				return nil
+				t.log.WarnContext(ctx, "lifecycle items not read, trying again", "error", err.Error())
+				return fatal(err)
 			}
 			t.reactAll(ctx, now, items)
 			return nil
@@ -62,7 +61,7 @@ func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.Lifecy
 		}
 		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
 			changes = append(changes, change)
-			t.log.Info("lifecycle event", slog.String("subscription", item.Name), slog.String("event", item.Event))
+			t.log.InfoContext(ctx, "lifecycle event", "subscription", item.Name, "event", item.Event)
 			t.set(e, change.Record)
 			touched[e] = true
 		}
@@ -90,7 +89,7 @@ func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.Lifecy
 			}
 			if err != nil {
 				t.lifecycleAt = now.Add(lifecycleAgain)
-				t.log.Warn("lifecycle reaction not stored, trying again", slog.String("error", err.Error()))
+				t.log.WarnContext(ctx, "lifecycle reaction not stored, trying again", "error", err.Error())
 			}
 			return fatal(err)
 		}

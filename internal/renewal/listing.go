@@ -2,7 +2,6 @@ package renewal
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -23,7 +22,7 @@ func (t *term) list(ctx context.Context, tenant *tenant) {
 			tenant.listBusy = false
 			if err != nil {
 				t.listFailed(now, tenant, err)
-				return nil
+				return fatal(err)
 			}
 			tenant.listAttempt, tenant.listWanted = 0, false
 			t.listed(now, tenant, began, subs)
@@ -36,8 +35,8 @@ func (t *term) listFailed(now time.Time, tenant *tenant, err error) {
 	tenant.listAttempt++
 	p := tenant.policy
 	tenant.listAt = now.Add(max(retryAfter(err), backoff(p.RetryBase, p.RetryMax, tenant.listAttempt, t.m.cfg.Rand.Float64())))
-	t.log.Warn("listing failed, trying again", slog.String("tenant", tenant.Name),
-		slog.String("reason", string(graph.Classify(err))), slog.Time("retry_at", tenant.listAt), slog.String("error", detail(err)))
+	t.log.Warn("listing failed, trying again", "tenant", tenant.Name,
+		"reason", string(graph.Classify(err)), "retry_at", tenant.listAt, "error", detail(err))
 }
 
 // listed reduces a listing to what is ours and looks again at the tenant's

@@ -2,7 +2,6 @@ package renewal
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"time"
 
@@ -65,7 +64,7 @@ func (t *term) reloadFailed(now time.Time, err error) error {
 	}
 	t.reloadAttempt++
 	t.reloadAt = now.Add(backoff(t.m.cfg.Policy.CheckEvery, time.Minute, t.reloadAttempt, t.m.cfg.Rand.Float64()))
-	t.log.Warn("wishes not stored, trying again", slog.Time("retry_at", t.reloadAt), slog.String("error", err.Error()))
+	t.log.Warn("wishes not stored, trying again", "retry_at", t.reloadAt, "error", err.Error())
 	return nil
 }
 
@@ -103,6 +102,6 @@ func (t *term) take(now time.Time, p picture, first bool) {
 	t.storeAway = false
 	t.wakeAll(now)
 	if first {
-		t.log.Info("leading", slog.Int("wishes", len(p.wishes)), slog.Int("records", len(p.records)))
+		t.log.Info("leading", "wishes", len(p.wishes), "records", len(p.records))
 	}
 }

@@ -201,8 +201,7 @@ func retryAt(now time.Time, r graph.Record, err error, p Policy, draw float64) t
 }
 
 func retryAfter(err error) time.Duration {
-	var fault *graph.Error
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*graph.Error](err); ok {
 		return fault.RetryAfter
 	}
 	return 0

@@ -61,7 +61,7 @@ type term struct {
 func newTerm(m *Manager, id int64) *term {
 	now := time.Now()
 	t := &term{
-		m: m, id: id, log: m.cfg.Logger.With(slog.Int64("term", id)),
+		m: m, id: id, log: m.cfg.Logger.With("term", id),
 		landed: make(chan func(time.Time) error),
 		wishes: map[string]*graph.Wish{}, entries: map[graph.Key]*entry{}, names: map[string][]*entry{},
 		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[string]time.Duration{},
@@ -260,19 +260,18 @@ func (t *term) wakeAll(now time.Time) {
 }
 
 // add takes an entry for a record into the loop's hands.
-func (t *term) add(now time.Time, r graph.Record) *entry {
+func (t *term) add(now time.Time, r graph.Record) {
 	e := &entry{record: r, tenant: t.tenants[r.Tenant], wake: now, atAgenda: -1, atReady: -1, atSoonness: -1}
 	t.entries[r.Key()] = e
 	t.names[r.Name] = append(t.names[r.Name], e)
 	t.m.metrics.countState(r.State, 1)
 	if e.tenant == nil {
 		t.log.Warn("subscription of a tenant that is not configured is left alone",
-			slog.String("subscription", r.Name), slog.String("tenant", r.Tenant))
-		return e
+			"subscription", r.Name, "tenant", r.Tenant)
+		return
 	}
 	t.agenda.put(e)
 	t.rank(e)
-	return e
 }
 
 // set replaces an entry's record.
@@ -323,8 +322,8 @@ func (t *term) prove(ctx context.Context) {
 		err := t.proveFor(ctx, time.Now().Add(t.m.cfg.ProveFor))
 		return func(now time.Time) error {
 			if err != nil {
-				t.log.Warn("own listener was not reached through the public URL, creating all the same",
-					slog.String("error", err.Error()))
+				t.log.WarnContext(ctx, "own listener was not reached through the public URL, creating all the same",
+					"error", err.Error())
 			}
 			t.proven = true
 			t.wakeAll(now)

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/graphsubd/graphsubd/internal/app"
+	"github.com/graphsubd/graphsubd/internal/config"
+)
+
+func newServe(getenv func(string) string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Keep the configured subscriptions alive and hand on what they send",
+		Long: `Serve until an interrupt or SIGTERM: keep the subscriptions of the
+configuration alive, receive their notifications and deliver them. Logs go to
+standard error, for a person on a terminal and as JSON otherwise.`,
+		Args: noArgs,
+	}
+	path := configFlag(cmd)
+	addresses := cmd.Flags().String("addresses-file", "", "write the addresses that are really listened on to this `file`, as JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := config.Load(*path, getenv)
+		if err != nil {
+			return err
+		}
+		log := newLogger(cmd.ErrOrStderr(), cfg.Log)
+		for _, warning := range cfg.Warnings() {
+			log.WarnContext(cmd.Context(), "configuration", "warning", warning)
+		}
+		built := readVersion()
+		process, err := app.New(cmd.Context(), cfg, app.Options{
+			Logger: log, Stdout: cmd.OutOrStdout(), Version: built.Version, Commit: built.Commit,
+		})
+		if err != nil {
+			return err
+		}
+		if *addresses != "" {
+			if err := writeAddresses(*addresses, process.Addresses()); err != nil {
+				return err
+			}
+		}
+		return process.Run(cmd.Context())
+	}
+	return cmd
+}
+
+// writeAddresses replaces the file at once, so that whoever waits for it reads
+// it whole.
+func writeAddresses(path string, addresses app.Addresses) error {
+	text, err := json.Marshal(addresses)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write the addresses: %w", err)
+	}
+	return os.Rename(path+".new", path)
+}
