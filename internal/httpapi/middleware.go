@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// below routes by what follows the base path. Paths are matched in lower case,
+// because some hops fold them; nothing in them depends on case.
+func below(base string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			path, found := strings.CutPrefix(strings.ToLower(req.URL.Path), base)
+			if !found || path == "" {
+				leaveBody(w, req)
+				http.NotFound(w, req)
+				return
+			}
+			chi.RouteContext(req.Context()).RoutePath = path
+			next.ServeHTTP(w, req)
+		})
+	}
+}
+
+// guard turns a panic into a 500. The value of a panic may hold what a
+// request said, so only the runtime's own errors are written out.
+func (r *Receiver) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx := req.Context()
+		defer func() {
+			value := recover()
+			if value == nil {
+				return
+			}
+			if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(value)
+			}
+			r.metrics.panics.Inc()
+			r.log.ErrorContext(ctx, "handler panicked", "error", textOf(value), "stack", string(debug.Stack()))
+			leaveBody(w, req)
+			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		}()
+		next.ServeHTTP(w, req)
+	})
+}
+
+// textOf gives the words of a runtime error, and of anything else its type.
+func textOf(value any) string {
+	if fault, ok := value.(runtime.Error); ok {
+		return fault.Error()
+	}
+	return fmt.Sprintf("%T", value)
+}
