@@ -45,6 +45,9 @@ type Error struct {
 	Embedded int
 	// Enveloped says that the answer had Graph's error envelope, with a code.
 	Enveloped bool
+	// Unsent says that the call never left, for want of a token, so that it
+	// had no effect.
+	Unsent bool
 	// RetryAfter is how long Graph asks to wait, 0 when it did not say.
 	RetryAfter time.Duration
 	RequestID  string // Graph's request-id, for support
@@ -53,7 +56,12 @@ type Error struct {
 
 // Error names the operation, the status and Graph's own words.
 func (e *Error) Error() string {
-	if e.Status == 0 {
+	switch {
+	case e.Unsent && e.Message != "":
+		return fmt.Sprintf("%s subscription: not sent: %s", e.Operation, e.Message)
+	case e.Unsent:
+		return fmt.Sprintf("%s subscription: not sent: %v", e.Operation, e.Err)
+	case e.Status == 0:
 		return fmt.Sprintf("%s subscription: no answer from Graph: %v", e.Operation, e.Err)
 	}
 	text := fmt.Sprintf("%s subscription: Graph answered %d", e.Operation, e.Status)
@@ -94,6 +102,8 @@ func (e *Error) NeedsGet() bool {
 // answer came, or one that an intermediary may have given.
 func (e *Error) Ambiguous() bool {
 	switch {
+	case e.Unsent:
+		return false
 	case e.Status == 0, e.Status == http.StatusRequestTimeout:
 		return true
 	case e.Status >= 500:

@@ -102,6 +102,7 @@ func TestAmbiguous(t *testing.T) {
 		want bool
 	}{
 		{&graph.Error{Operation: graph.OperationCreate, Err: errors.New("reset")}, true},
+		{&graph.Error{Operation: graph.OperationCreate, Unsent: true, Err: errors.New("no token")}, false},
 		{answer(graph.OperationCreate, 504, "", ""), true},
 		{answer(graph.OperationCreate, 503, "ServiceUnavailable", ""), true},
 		{answer(graph.OperationCreate, 404, "", ""), true},

@@ -82,10 +82,12 @@ func (t *Tenant) attempt(ctx context.Context, c call) (token string, err error) 
 // ctx is told by its cause.
 func withoutToken(ctx context.Context, operation graph.Operation, err error) *graph.Error {
 	if fault, ok := errors.AsType[*graph.Error](err); ok && ctx.Err() == nil {
-		fault.Operation = operation
+		fault.Operation, fault.Unsent = operation, true
 		return fault
 	}
-	return silence(ctx, operation, err)
+	fault := silence(ctx, operation, err)
+	fault.Unsent = true
+	return fault
 }
 
 // newRequest turns the SDK's request into one of net/http.
