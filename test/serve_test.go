@@ -1,0 +1,111 @@
+package test_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func httpListener(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+// want is an error unless got is what is waited for.
+func want(what string, got, wanted int) error {
+	if got != wanted {
+		return fmt.Errorf("%s is %d, want %d", what, got, wanted)
+	}
+	return nil
+}
+
+func TestServeKeepsAliveReceivesAndDelivers(t *testing.T) {
+	t.Parallel()
+	// Twelve hours pass in six seconds.
+	sim := startSimulator(t, "--time-scale", "7200")
+	service := newService(t, sim, 3)
+	process := service.start()
+	eventually(t, 20*time.Second, func() error { return want("live", sim.counts().Live, 3) })
+	sim.control(http.MethodPost, "notify", map[string]any{"count": 20}, nil)
+	eventually(t, 20*time.Second, func() error { return want("events", len(service.events()), 60) })
+
+	removed := sim.live()[0]
+	sim.control(http.MethodPost, "subscriptions/"+removed.ID+"/remove", nil, nil)
+	eventually(t, 20*time.Second, func() error {
+		c := sim.counts()
+		return errors.Join(want("created", c.Created, 4), want("live", c.Live, 3))
+	})
+	eventually(t, 20*time.Second, func() error {
+		if c := sim.counts(); c.Renewed < 3 {
+			return fmt.Errorf("%d renewals, want 3", c.Renewed)
+		}
+		return nil
+	})
+	if c := sim.counts(); c.Expired != 0 || c.Acknowledged != c.Sent {
+		t.Errorf("counts %+v", c)
+	}
+	took, code := process.terminate()
+	if took > time.Second || code != 0 {
+		t.Errorf("an idle process ended after %v with code %d", took, code)
+	}
+	var gaps []string
+	for _, event := range service.lines("notices.jsonl") {
+		if kind, _ := event["type"].(string); strings.HasPrefix(kind, "io.graphsubd.gap.") {
+			gaps = append(gaps, kind)
+		}
+	}
+	if strings.Join(gaps, " ") != "io.graphsubd.gap.opened io.graphsubd.gap.closed" {
+		t.Errorf("gap events %v", gaps)
+	}
+	for _, secret := range []string{"anything", strings.Repeat("k", 40), "validationToken"} {
+		if strings.Contains(process.logged(), secret) {
+			t.Errorf("the log holds a secret: %q", secret)
+		}
+	}
+}
+
+func TestStopUnderLoadLosesNothing(t *testing.T) {
+	t.Parallel()
+	sim := startSimulator(t, "--time-scale", "60")
+	service := newService(t, sim, 3)
+	process := service.start()
+	eventually(t, 20*time.Second, func() error { return want("live", sim.counts().Live, 3) })
+	sim.control(http.MethodPost, "notify", map[string]any{"count": 2000}, nil)
+	eventually(t, 20*time.Second, func() error {
+		if c := sim.counts(); c.Acknowledged < 200 {
+			return fmt.Errorf("%d acknowledged", c.Acknowledged)
+		}
+		return nil
+	})
+	took, code := process.terminate()
+	if took > 5*time.Second || code != 0 {
+		t.Errorf("a busy process ended after %v with code %d", took, code)
+	}
+	service.start()
+	eventually(t, 60*time.Second, func() error { return want("queued", sim.counts().Queued, 0) })
+	acknowledged := sim.counts().Acknowledged
+	eventually(t, 60*time.Second, func() error { return want("events", len(service.events()), acknowledged) })
+	if c := sim.counts(); c.Created != 3 || c.Sent != 6000 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SHORT: the demo takes 30 s")
+	}
+	t.Parallel()
+	p := start(t, "demo", "--for", "30s", "-o", "json")
+	<-p.done
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("demo ended with code %d:\n%s", code, p.logged())
+	}
+}
