@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/notification"
+)
+
+// batch gathers what one step of the router writes, so that it goes in few
+// statements.
+type batch struct {
+	store *Store
+	now   time.Time
+
+	states      map[string][]any // ids by the state they get
+	quarantined map[notification.Reason][]any
+	seen        []any // keys and until
+	deliveries  []any
+	lifecycle   []any
+	hooks       []func()
+}
+
+func (b *batch) add(row *stored, f fate, wish *wishEntry) {
+	size := int64(len(row.Item))
+	if f.state == stateHeld && row.state == stateHeld {
+		return
+	}
+	tally := b.store.tally
+	b.hooks = append(b.hooks, func() {
+		tally.addRows(row.state, -1, -size)
+		tally.addRows(f.state, 1, size)
+	})
+	switch {
+	case f.reason != "":
+		if b.quarantined == nil {
+			b.quarantined = map[notification.Reason][]any{}
+		}
+		b.quarantined[f.reason] = append(b.quarantined[f.reason], row.ID)
+		return
+	case f.state == stateRouted:
+		b.route(row, wish)
+	}
+	if b.states == nil {
+		b.states = map[string][]any{}
+	}
+	b.states[f.state] = append(b.states[f.state], row.ID)
+}
+
+// route remembers the evidence and makes the deliveries, or the leader's item.
+func (b *batch) route(row *stored, wish *wishEntry) {
+	if row.Kind != notification.KindOperation {
+		until := micros(b.now.Add(b.store.cfg.SeenWindow))
+		for _, key := range row.Evidence {
+			b.seen = append(b.seen, key[:], until)
+		}
+	}
+	if row.Kind == notification.KindLifecycle {
+		b.lifecycle = append(b.lifecycle, row.ID, row.Address.Name, row.Address.Gen,
+			row.subscription(), row.Type, micros(row.ReceivedAt))
+		return
+	}
+	size, key := int64(len(row.Item)), row.key()
+	for _, sink := range wish.sinks {
+		if !b.store.cfg.Accepts(sink, &row.Notification) {
+			continue
+		}
+		b.deliveries = append(b.deliveries, row.ID, sink, key, micros(b.now), size, micros(b.now))
+		b.hooks = append(b.hooks, func() { b.store.tally.addPending(sink, 1, size); token(b.store.channel(sink)) })
+	}
+}
+
+func (b *batch) write(ctx context.Context, t *transaction) error {
+	for state, ids := range b.states {
+		if err := t.execIn(ctx, `UPDATE notification SET state = ? WHERE id IN (?)`, ids, state); err != nil {
+			return err
+		}
+	}
+	if err := b.quarantine(ctx, t); err != nil {
+		return err
+	}
+	if err := t.insert(ctx, `INSERT INTO seen (key, until) VALUES (?)
+		ON CONFLICT (key) DO UPDATE SET until = excluded.until`, 2, b.seen); err != nil {
+		return err
+	}
+	if err := t.insert(ctx, `INSERT INTO delivery (notification_id, sink, key, next_at, bytes, created_at)
+		VALUES (?)`, 6, b.deliveries); err != nil {
+		return err
+	}
+	if err := t.insert(ctx, `INSERT INTO lifecycle (id, name, gen, subscription_id, event, received_at)
+		VALUES (?)`, 6, b.lifecycle); err != nil {
+		return err
+	}
+	if len(b.lifecycle) > 0 {
+		t.afterCommit(func() { token(b.store.lifecycle) })
+	}
+	if n := len(b.states[stateDuplicate]); n > 0 {
+		t.afterCommit(func() { b.store.cfg.Verdict("duplicate", notification.ReasonDuplicate, n) })
+	}
+	t.hooks = append(t.hooks, b.hooks...)
+	return nil
+}
+
+// quarantine moves rows out of what is forwarded.
+func (b *batch) quarantine(ctx context.Context, t *transaction) error {
+	for reason, ids := range b.quarantined {
+		if err := t.execIn(ctx, `INSERT INTO quarantine (id, reason, name, gen, subscription_id, tenant,
+			received_at, kind, origin, type, evidence, post_id, item, quarantined_at)
+			SELECT id, ?, name, gen, subscription_id, tenant,
+			received_at, kind, origin, type, evidence, post_id, item, ?
+			FROM notification WHERE id IN (?)`, ids, string(reason), micros(b.now)); err != nil {
+			return err
+		}
+		if err := t.execIn(ctx, `DELETE FROM notification WHERE id IN (?)`, ids); err != nil {
+			return err
+		}
+		n := int64(len(ids))
+		t.afterCommit(func() {
+			b.store.tally.addQuarantine(reason, n)
+			b.store.cfg.Verdict("quarantined", reason, int(n))
+		})
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// lane is a priority of writes, the most urgent first.
+type lane int
+
+const (
+	laneAppend lane = iota
+	laneLeader
+	laneWork // the router's and the sinks'
+	laneRetention
+	lanes
+)
+
+// patience is how long a lane waits before it may go before its betters, once
+// between two of their transactions. Receiving wins under overload, but the
+// leader's writes and the router must not stand still.
+func (l lane) patience() time.Duration {
+	switch l {
+	case laneLeader:
+		return 10 * time.Millisecond
+	case laneWork:
+		return 50 * time.Millisecond
+	case laneRetention:
+		return time.Second
+	}
+	return 0
+}
+
+// job is one write. Only the writer touches it between its queueing and the
+// send on done, but for abandoned.
+type job struct {
+	run    func(ctx context.Context, t *transaction) error
+	queued time.Time
+	err    error
+	done   chan error // capacity 1
+	// abandoned says that the caller has gone, so that a job that waits need
+	// not run.
+	abandoned atomic.Bool
+}
+
+// queue is where jobs wait for the writer.
+type queue struct {
+	wake chan struct{} // capacity 1
+
+	mu       sync.Mutex
+	waiting  [lanes][]*job // guarded by mu
+	closed   bool          // guarded by mu
+	favoured bool          // guarded by mu: the last lane was chosen for its patience
+}
+
+func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
+
+// put is false when the queue is closed.
+func (q *queue) put(l lane, j *job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	q.waiting[l] = append(q.waiting[l], j)
+	token(q.wake)
+	return true
+}
+
+// close lets no more jobs in; those that wait are still taken.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	token(q.wake)
+}
+
+// lane waits for a job and says in which lane the next transaction is; ok is
+// false when the queue is closed and empty.
+func (q *queue) lane() (l lane, ok bool) {
+	for {
+		l, ok, closed := q.choose(time.Now())
+		if ok || closed {
+			return l, ok
+		}
+		<-q.wake
+	}
+}
+
+func (q *queue) choose(now time.Time) (chosen lane, ok, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	first, overdue := lanes, lanes
+	for l := laneAppend; l < lanes; l++ {
+		if len(q.waiting[l]) == 0 {
+			continue
+		}
+		if first == lanes {
+			first = l
+			continue
+		}
+		head := q.waiting[l][0].queued
+		if now.Sub(head) > l.patience() && (overdue == lanes || head.Before(q.waiting[overdue][0].queued)) {
+			overdue = l
+		}
+	}
+	if first == lanes {
+		return 0, false, q.closed
+	}
+	q.favoured = overdue != lanes && !q.favoured
+	if q.favoured {
+		return overdue, true, q.closed
+	}
+	return first, true, q.closed
+}
+
+// take gives the next job of a lane, nil when none waits.
+func (q *queue) take(l lane) *job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.waiting[l]) > 0 {
+		j := q.waiting[l][0]
+		q.waiting[l][0] = nil
+		q.waiting[l] = q.waiting[l][1:]
+		if !j.abandoned.Load() {
+			return j
+		}
+	}
+	return nil
+}
+
+// write runs one write in the writer and waits for the end of its
+// transaction. When ctx ends first it gives an error, and the write may or
+// may not take place.
+func write[T any](ctx context.Context, q *queue, l lane, what string,
+	run func(ctx context.Context, t *transaction) (T, error),
+) (T, error) {
+	var result, none T
+	j := &job{queued: time.Now(), done: make(chan error, 1)}
+	j.run = func(ctx context.Context, t *transaction) (err error) {
+		result, err = run(ctx, t)
+		return err
+	}
+	if !q.put(l, j) {
+		return none, unavailable(what, errClosed)
+	}
+	select {
+	case err := <-j.done:
+		if err != nil {
+			return none, fmt.Errorf("%s: %w", what, err)
+		}
+		return result, nil
+	case <-ctx.Done():
+		j.abandoned.Store(true)
+		return none, fmt.Errorf("%s: waiting for the writer: %w: %w", what, graph.ErrStoreUnavailable, context.Cause(ctx))
+	}
+}
+
+// token wakes whoever waits on a channel of capacity 1.
+func token(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

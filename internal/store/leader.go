@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// NewTerm issues the next term to holder, which ends the former one.
+func (s *Store) NewTerm(ctx context.Context, holder string) (int64, error) {
+	return write(ctx, s.queue, laneLeader, "issue a term", func(ctx context.Context, t *transaction) (term int64, err error) {
+		_, err = t.row(ctx, `UPDATE leader SET term = term + 1, holder = ? RETURNING term`, []any{holder}, &term)
+		t.afterCommit(func() { s.metrics.term.Set(float64(term)) })
+		return term, err
+	})
+}
+
+// lead runs a write of a term. It changes nothing when another term is the
+// newest.
+func (s *Store) lead(ctx context.Context, term int64, what string, run func(ctx context.Context, t *transaction) error) error {
+	_, err := write(ctx, s.queue, laneLeader, what, func(ctx context.Context, t *transaction) (struct{}, error) {
+		var newest int64
+		found, err := t.row(ctx, `SELECT term FROM leader`, nil, &newest)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if !found {
+			return struct{}{}, unavailable("read the term", errors.New("the table leader is empty: restore the database"))
+		}
+		if newest != term {
+			return struct{}{}, fmt.Errorf("term %d, newest %d: %w", term, newest, graph.ErrTermLost)
+		}
+		return struct{}{}, run(ctx, t)
+	})
+	return err
+}
+
+// Limits gives the lifetimes that Graph has taught us, by resource type.
+func (s *Store) Limits(ctx context.Context) (map[string]time.Duration, error) {
+	limits := map[string]time.Duration{}
+	err := s.reader.query(ctx, `SELECT resource_type, lifetime FROM learned_limit`, func(rows *sql.Rows) error {
+		var resourceType string
+		var lifetime int64
+		err := rows.Scan(&resourceType, &lifetime)
+		limits[resourceType] = time.Duration(lifetime) * time.Microsecond
+		return err
+	})
+	return limits, err
+}
+
+// LearnLimit remembers the longest lifetime of a resource type, to the
+// microsecond.
+func (s *Store) LearnLimit(ctx context.Context, term int64, resourceType string, limit time.Duration) error {
+	return s.lead(ctx, term, "learn a limit", func(ctx context.Context, t *transaction) error {
+		_, err := t.exec(ctx, `INSERT INTO learned_limit (resource_type, lifetime, learned_at) VALUES (?, ?, ?)
+			ON CONFLICT (resource_type) DO UPDATE SET lifetime = excluded.lifetime, learned_at = excluded.learned_at`,
+			resourceType, limit.Microseconds(), micros(time.Now()))
+		return err
+	})
+}
+
+// SigningKeys gives the fingerprints of the keys in use, in order.
+func (s *Store) SigningKeys(ctx context.Context) ([]string, error) {
+	var fingerprints []string
+	err := s.reader.query(ctx, `SELECT fingerprint FROM signing_key ORDER BY fingerprint`, func(rows *sql.Rows) error {
+		var fingerprint string
+		err := rows.Scan(&fingerprint)
+		fingerprints = append(fingerprints, fingerprint)
+		return err
+	})
+	return fingerprints, err
+}
+
+// PutSigningKeys replaces the fingerprints in use.
+func (s *Store) PutSigningKeys(ctx context.Context, term int64, fingerprints []string) error {
+	return s.lead(ctx, term, "store signing keys", func(ctx context.Context, t *transaction) error {
+		if _, err := t.exec(ctx, `DELETE FROM signing_key`); err != nil {
+			return err
+		}
+		for _, fingerprint := range fingerprints {
+			if _, err := t.exec(ctx, `INSERT INTO signing_key (fingerprint, added_at) VALUES (?, ?)
+				ON CONFLICT (fingerprint) DO NOTHING`, fingerprint, micros(time.Now())); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Lifecycle gives up to limit lifecycle items that wait for the leader, the
+// oldest first.
+func (s *Store) Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error) {
+	var items []graph.LifecycleItem
+	err := s.reader.query(ctx, `SELECT id, name, gen, subscription_id, event, received_at
+		FROM lifecycle ORDER BY id LIMIT ?`, func(rows *sql.Rows) error {
+		var item graph.LifecycleItem
+		var receivedAt int64
+		err := rows.Scan(&item.ID, &item.Name, &item.Gen, &item.SubscriptionID, &item.Event, &receivedAt)
+		item.ReceivedAt = instant(receivedAt)
+		items = append(items, item)
+		return err
+	}, max(limit, 0))
+	return items, err
+}
+
+// SettleLifecycle ends the waiting of items that were acted on.
+func (s *Store) SettleLifecycle(ctx context.Context, term int64, ids []string) error {
+	return s.lead(ctx, term, "settle lifecycle items", func(ctx context.Context, t *transaction) error {
+		list := make([]any, len(ids))
+		for i, id := range ids {
+			list[i] = id
+		}
+		return t.execIn(ctx, `DELETE FROM lifecycle WHERE id IN (?)`, list)
+	})
+}
+
+// LifecyclePending gives the channel that gets a token when a lifecycle item
+// has come; tokens are merged.
+func (s *Store) LifecyclePending() <-chan struct{} { return s.lifecycle }

@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+	"github.com/graphsubd/graphsubd/internal/notification"
+)
+
+const (
+	// routeRows and routeBytes bound one step, during which nothing can be
+	// appended.
+	routeRows  = 500
+	routeBytes = 8 << 20
+)
+
+const notificationColumns = `n.id, n.name, n.gen, n.subscription_id, n.tenant, n.received_at,
+	n.kind, n.origin, n.type, n.evidence, n.item`
+
+// scanNotification reads notificationColumns, and what follows them.
+func scanNotification(rows *sql.Rows, n *notification.Notification, more ...any) error {
+	var receivedAt int64
+	var evidence []byte
+	into := append([]any{
+		&n.ID, &n.Address.Name, &n.Address.Gen, &n.SubscriptionID, &n.TenantID, &receivedAt,
+		&n.Kind, &n.Origin, &n.Type, &evidence, &n.Item,
+	}, more...)
+	if err := rows.Scan(into...); err != nil {
+		return err
+	}
+	n.ReceivedAt, n.Evidence = instant(receivedAt), unpackEvidence(evidence)
+	return nil
+}
+
+// router decides on rows; it belongs to the writer.
+type router struct {
+	store  *Store
+	lookup lookup
+}
+
+func newRouter(s *Store) *router { return &router{store: s} }
+
+// forget drops what was read; every write of wishes or ids calls it.
+func (r *router) forget() { r.lookup.forget() }
+
+// Route takes up to limit new rows, and rows that were held for too long, and
+// ends their routing in one transaction. It gives how many it took.
+func (s *Store) Route(ctx context.Context, limit int) (int, error) {
+	if limit <= 0 {
+		return 0, nil
+	}
+	return write(ctx, s.queue, laneWork, "route", func(ctx context.Context, t *transaction) (int, error) {
+		return s.router.step(ctx, t, limit, time.Now())
+	})
+}
+
+// routeAll is the loop of the router.
+func (s *Store) routeAll(ctx context.Context) {
+	cause := graph.Reason("")
+	for untilNext(ctx, s.arrived, s.cfg.PollInterval) {
+		n, err := s.Route(ctx, routeRows)
+		for err == nil && n > 0 && ctx.Err() == nil {
+			n, err = s.Route(ctx, routeRows)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = s.refreshOldest(ctx)
+		}
+		cause = s.report(ctx, "routing", cause, err)
+	}
+}
+
+// report logs a loop's failure when its cause is not the former one.
+func (s *Store) report(ctx context.Context, loop string, former graph.Reason, err error) graph.Reason {
+	reason := graph.Classify(err)
+	switch {
+	case reason == former || ctx.Err() != nil:
+	case err != nil:
+		s.cfg.Logger.ErrorContext(ctx, "store loop stalled", "loop", loop, "reason", string(reason), "error", err)
+	default:
+		s.cfg.Logger.InfoContext(ctx, "store loop resumed", "loop", loop)
+	}
+	return reason
+}
+
+func (r *router) step(ctx context.Context, t *transaction, limit int, now time.Time) (int, error) {
+	rows, err := r.read(ctx, t, limit, now)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	if err := r.lookup.fill(ctx, t, rows, now); err != nil {
+		return 0, err
+	}
+	seen, err := r.seen(ctx, t, rows, now)
+	if err != nil {
+		return 0, err
+	}
+	b := &batch{store: r.store, now: now}
+	for i := range rows {
+		row := &rows[i]
+		known := knowledge{wish: r.lookup.wishes[row.Address.Name], owner: r.lookup.owners[row.subscription()]}
+		for _, key := range row.Evidence {
+			known.duplicate = known.duplicate || seen[key]
+		}
+		verdict := decide(now, &row.Row, known, r.store.cfg.HoldFor)
+		if verdict.state == stateRouted {
+			for _, key := range row.Evidence {
+				seen[key] = true
+			}
+		}
+		b.add(row, verdict, known.wish)
+	}
+	return len(rows), b.write(ctx, t)
+}
+
+// read gives rows in the order of storing: those held for too long first,
+// then new ones.
+func (r *router) read(ctx context.Context, t *transaction, limit int, now time.Time) ([]stored, error) {
+	var rows []stored
+	bytes := 0
+	scan := func(cursor *sql.Rows) error {
+		if bytes > routeBytes {
+			return nil
+		}
+		var row stored
+		err := scanNotification(cursor, &row.Notification, &row.state)
+		rows, bytes = append(rows, row), bytes+len(row.Item)
+		return err
+	}
+	if r.store.tally.unrouted(stateHeld) > 0 {
+		if err := t.query(ctx, `SELECT `+notificationColumns+`, n.state FROM notification n
+			WHERE n.state = 'held' AND n.received_at <= ? ORDER BY n.received_at LIMIT ?`,
+			scan, micros(now.Add(-r.store.cfg.HoldFor)), limit); err != nil {
+			return nil, err
+		}
+	}
+	err := t.query(ctx, `SELECT `+notificationColumns+`, n.state FROM notification n
+		WHERE n.state = 'new' ORDER BY n.id LIMIT ?`, scan, limit-len(rows))
+	return rows, err
+}
+
+// seen says which evidence of the rows belongs to one that was routed.
+func (r *router) seen(ctx context.Context, t *transaction, rows []stored, now time.Time) (map[notification.EvidenceKey]bool, error) {
+	var keys []any
+	for i := range rows {
+		if rows[i].Kind == notification.KindOperation {
+			continue
+		}
+		for _, key := range rows[i].Evidence {
+			keys = append(keys, key[:])
+		}
+	}
+	seen := map[notification.EvidenceKey]bool{}
+	err := t.queryIn(ctx, `SELECT key, until FROM seen WHERE key IN (?)`, keys, func(cursor *sql.Rows) error {
+		var key []byte
+		var until int64
+		err := cursor.Scan(&key, &until)
+		if len(key) == len(notification.EvidenceKey{}) && until > micros(now) {
+			seen[notification.EvidenceKey(key)] = true
+		}
+		return err
+	})
+	return seen, err
+}
+
+// countStates counts the stored rows.
+func (s *Store) countStates(ctx context.Context) (map[string]int64, error) {
+	states := map[string]int64{}
+	err := s.reader.query(ctx, `SELECT state, count(*) FROM notification GROUP BY state`, func(rows *sql.Rows) error {
+		var state string
+		var n int64
+		err := rows.Scan(&state, &n)
+		states[state] = n
+		return err
+	})
+	return states, err
+}
+
+// Owner says whom a subscription id belongs or belonged to; found is false
+// for one that never was ours.
+func (s *Store) Owner(ctx context.Context, subscriptionID string) (owner notification.Address, found bool, err error) {
+	found, err = s.reader.row(ctx, `SELECT name, gen FROM subscription_id WHERE id = ?`,
+		[]any{strings.ToLower(subscriptionID)}, &owner.Name, &owner.Gen)
+	return owner, found, err
+}
