@@ -209,8 +209,7 @@ func (a *App) buildRenewal() (err error) {
 	a.renewal, err = renewal.New(renewal.Config{
 		Store: a.store, Identity: a.identity(), Tenants: tenants(a.cfg, a.clients), Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(ctx context.Context) error { return prove(ctx, self, a.keys, a.cfg.PublicURL) },
-		//nolint:gosec // Jitter needs no secrecy.
-		Rand:   mathrand.New(mathrand.NewPCG(mathrand.Uint64(), mathrand.Uint64())),
+		Rand:   newRand(),
 		Logger: a.component("renewal"), Registerer: a.registry,
 	})
 	if err != nil {
@@ -221,15 +220,17 @@ func (a *App) buildRenewal() (err error) {
 }
 
 func (a *App) identity() identity {
-	appIDs := map[string]string{}
-	for _, app := range a.cfg.Apps {
-		appIDs[app.Name] = app.ClientID
-	}
-	byTenant := map[string]string{}
+	byID := appByTenantID(a.cfg)
+	byName := map[string]string{}
 	for _, tenant := range a.cfg.Tenants {
-		byTenant[tenant.Name] = appIDs[tenant.App]
+		byName[tenant.Name] = byID[tenant.TenantID]
 	}
-	return identity{keys: a.keys, base: a.cfg.PublicURL, appIDs: byTenant}
+	return identity{keys: a.keys, base: a.cfg.PublicURL, appIDs: byName}
+}
+
+// newRand draws jitter, which needs no secrecy.
+func newRand() *mathrand.Rand {
+	return mathrand.New(mathrand.NewPCG(mathrand.Uint64(), mathrand.Uint64())) //nolint:gosec // See above.
 }
 
 // buildReceiverAndStore joins the two that depend on each other: the receiver

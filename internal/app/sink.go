@@ -50,3 +50,39 @@ func storeConfig(cfg *config.Config, holder string) store.Config {
 		MaxBytes: int64(keep.MaxBytes), Accepts: accepts(cfg.Sinks),
 	}
 }
+
+// buildDelivery makes a worker for each sink.
+func (a *App) buildDelivery(opts Options) (err error) {
+	destinations := make([]delivery.Destination, 0, len(a.cfg.Sinks))
+	for i := range a.cfg.Sinks {
+		sink := &a.cfg.Sinks[i]
+		destinations = append(destinations, delivery.Destination{
+			Name: sink.Name, Sink: newSink(sink, opts), MaxAge: sink.Retry.MaxAge,
+		})
+	}
+	appIDs := appByTenantID(a.cfg)
+	a.delivery, err = delivery.New(delivery.Config{
+		Sinks: destinations, Grace: stopDelivery,
+		AppOf: func(tenantID string) string { return appIDs[tenantID] },
+		Rand:  newRand(), Logger: a.component("delivery"), Registerer: a.registry,
+	}, a.store)
+	return err
+}
+
+// newSink makes the sink of a checked configuration, which has exactly one
+// kind.
+func newSink(sink *config.Sink, opts Options) delivery.Sink {
+	return file.New(file.Config{Path: sink.File.Path, Stdout: opts.Stdout})
+}
+
+func appByTenantID(cfg *config.Config) map[string]string {
+	clientIDs := map[string]string{}
+	for _, app := range cfg.Apps {
+		clientIDs[app.Name] = app.ClientID
+	}
+	byTenant := map[string]string{}
+	for _, tenant := range cfg.Tenants {
+		byTenant[tenant.TenantID] = clientIDs[tenant.App]
+	}
+	return byTenant
+}

@@ -33,7 +33,7 @@ type KubernetesLease struct {
 
 // FileLease is a lock on a file.
 type FileLease struct {
-	// The file. Default the SQLite file's path with .lock after it.
+	// The file. Default the SQLite file's path with .lease after it.
 	Path string `yaml:"path" config:"path"`
 	// Says that no other machine uses the same PostgreSQL database; without it a file lock there is refused. Default false.
 	Single bool `yaml:"single" jsonschema:"default=false"`
@@ -53,7 +53,7 @@ func (l *Lease) check(a place, s *Store, inKubernetes bool) {
 		a.fault("names no lease, and in Kubernetes there is no default",
 			"name lease.kubernetes, or lease.file where there is one replica")
 	case l.File == nil && s.SQLite != nil:
-		l.File = &FileLease{Path: s.SQLite.Path + ".lock"}
+		l.File = &FileLease{Path: s.SQLite.Path + ".lease"}
 	case l.File == nil:
 		a.fault("names no lease", "name kubernetes or file")
 	default:
@@ -69,7 +69,7 @@ func (f *FileLease) check(a place, s *Store) {
 	switch {
 	case f.Path != "":
 	case s.SQLite != nil:
-		f.Path = s.SQLite.Path + ".lock"
+		f.Path = s.SQLite.Path + ".lease"
 	default:
 		checkText(a.key("path"), f.Path)
 	}

@@ -125,7 +125,7 @@ func TestLoadFillsInDefaults(t *testing.T) {
 		{"audit", c.Store.Retention.Audit, 2160 * time.Hour},
 		{"backlog rows", c.Store.MaxBacklog.Rows, int64(5_000_000)},
 		{"backlog bytes", c.Store.MaxBacklog.Bytes, config.Bytes(8 << 30)},
-		{"lock beside the database", c.Lease.File.Path, filepath.Join(dir, "state/graphsubd.db.lock")},
+		{"lease beside the database", c.Lease.File.Path, filepath.Join(dir, "state/graphsubd.db.lease")},
 		{"cloud", c.Apps[0].Cloud, "global"},
 		{"clientID in lower case", c.Apps[0].ClientID, "5c0c1d5e-6b0b-4c0e-9a53-3c1d3a8e2f11"},
 		{"quotaShare", c.Apps[0].QuotaShare, 0.9},
