@@ -208,7 +208,7 @@ func (a *App) buildRenewal() (err error) {
 	self := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	a.renewal, err = renewal.New(renewal.Config{
 		Store: a.store, Identity: a.identity(), Tenants: tenants(a.cfg, a.clients), Rules: rules, Policy: renewal.DefaultPolicy(),
-		Prove: func(ctx context.Context) error { return prove(ctx, self, a.keys, a.cfg.PublicURL) },
+		Prove:  func(ctx context.Context) error { return prove(ctx, self, a.keys, a.cfg.PublicURL) },
 		Rand:   newRand(),
 		Logger: a.component("renewal"), Registerer: a.registry,
 	})

@@ -1,12 +1,12 @@
 package app
 
 import (
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/graphsubd/graphsubd/internal/config"
+	"github.com/graphsubd/graphsubd/internal/delivery"
+	"github.com/graphsubd/graphsubd/internal/delivery/file"
 	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
 )
