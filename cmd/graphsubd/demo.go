@@ -68,7 +68,7 @@ func runDemo(ctx context.Context, out io.Writer, length time.Duration, getenv fu
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	stage, err := newDemoStage(ctx, dir, newLogger(out, config.Log{Level: "info", Format: "text"}), getenv)
+	stage, err := newDemoStage(ctx, dir, slog.New(newDemoStory(out)), getenv)
 	if err != nil {
 		return s, err
 	}
@@ -112,7 +112,7 @@ func newDemoStage(ctx context.Context, dir string, log *slog.Logger, getenv func
 	if err != nil {
 		return nil, errors.Join(err, public.Close())
 	}
-	sink := newDemoSink(log)
+	sink := newDemoSink()
 	built := readVersion()
 	process, err := app.New(ctx, cfg, app.Options{
 		Logger: log, Stdout: sink, Version: built.Version, Commit: built.Commit, Public: public,

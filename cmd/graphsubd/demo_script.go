@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -11,22 +12,28 @@ import (
 
 // script is what happens on the demo's stage until ctx ends.
 func (d *demoStage) script(ctx context.Context) {
-	d.log.InfoContext(ctx, "demo: half an hour of Graph passes in a second; every subscription asks for 6h, so it lives 12 s")
+	d.scene(ctx, "time", "half an hour of Graph passes in a second; a subscription asks for 6 hours and so lives for 12 s")
 	traffic := time.NewTicker(250 * time.Millisecond)
 	defer traffic.Stop()
 	scenes := []scene{
 		{5 * time.Second, d.throttle},
 		{9 * time.Second, d.remove},
 	}
+	told := 0
 	began := time.Now()
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
-			d.log.Info("demo: time is up, letting arrive what was sent")
+			d.scene(ctx, "end", "time is up; what was sent may still arrive")
 			return
 		case <-traffic.C:
 		}
 		d.send(turn)
+		if turn%20 == 19 {
+			events := d.sink.events()
+			d.scene(ctx, "delivered", fmt.Sprintf("%d events since the last such line, %d in all", events-told, events))
+			told = events
+		}
 		for len(scenes) > 0 && time.Since(began) >= scenes[0].at {
 			scenes[0].play(ctx)
 			scenes = scenes[1:]
@@ -37,6 +44,11 @@ func (d *demoStage) script(ctx context.Context) {
 type scene struct {
 	at   time.Duration
 	play func(ctx context.Context)
+}
+
+// scene tells what the demo itself does.
+func (d *demoStage) scene(ctx context.Context, what, text string) {
+	d.log.InfoContext(ctx, "demo", "scene", what, "text", text)
 }
 
 // send lets one change happen, in each resource in turn.
@@ -57,14 +69,14 @@ func (d *demoStage) live() []graphsim.Subscription {
 func (d *demoStage) throttle(ctx context.Context) {
 	err := d.sim.AddFault(graphsim.Fault{
 		Match: "PATCH /v1.0/subscriptions/*", Status: http.StatusTooManyRequests, Times: 1,
-		Header: http.Header{"Retry-After": {"1"}},
-		Body:   `{"error":{"code":"TooManyRequests","message":"Please retry again later.","innerError":{}}}`,
+		Header: map[string]string{"Retry-After": "1"},
+		Body:   json.RawMessage(`{"error":{"code":"TooManyRequests","message":"Please retry again later.","innerError":{}}}`),
 	})
 	if err != nil {
-		d.log.ErrorContext(ctx, "demo: throttling failed", "error", err.Error())
+		d.log.ErrorContext(ctx, "throttling failed", "error", err.Error())
 		return
 	}
-	d.log.InfoContext(ctx, "demo: Graph will answer the next renewal with 429; graphsubd waits as long as it is told and tries again")
+	d.scene(ctx, "throttling", "Graph will answer the next renewal with 429 and Retry-After: 1")
 }
 
 // remove takes one subscription away upstream, behind graphsubd's back.
@@ -74,11 +86,10 @@ func (d *demoStage) remove(ctx context.Context) {
 			continue
 		}
 		if err := d.sim.Remove(sub.ID, false); err != nil {
-			d.log.ErrorContext(ctx, "demo: removal failed", "error", err.Error())
+			d.log.ErrorContext(ctx, "removal failed", "error", err.Error())
 			return
 		}
-		d.log.InfoContext(ctx, "demo: Graph drops a subscription and tells nobody; the next renewal will meet a 404",
-			"resource", sub.Resource, "subscription_id", sub.ID)
+		d.scene(ctx, "removal", "Graph drops the subscription to "+sub.Resource+" and tells nobody; the next renewal will find out")
 		return
 	}
 }
@@ -97,8 +108,8 @@ func (d *demoStage) settle(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			d.log.WarnContext(ctx, "demo: not everything arrived in time",
-				"missing", fmt.Sprint(counts.Acknowledged-d.sink.unique()))
+			d.log.WarnContext(ctx, "not everything arrived in time",
+				"error", fmt.Sprintf("%d events are missing", counts.Acknowledged-d.sink.unique()))
 			return
 		case <-look.C:
 		}

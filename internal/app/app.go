@@ -105,7 +105,7 @@ func (a *App) build(ctx context.Context, opts Options) (err error) {
 	if a.listeners, err = bind(ctx, a.cfg.Listen, opts.Public); err != nil {
 		return err
 	}
-	a.defers(a.listeners.public.Close, a.listeners.telemetry.Close)
+	a.defers(closeOnce(a.listeners.public), closeOnce(a.listeners.telemetry))
 	return nil
 }
 

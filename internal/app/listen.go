@@ -34,6 +34,16 @@ func bind(ctx context.Context, cfg config.Listen, public net.Listener) (l listen
 	return l, nil
 }
 
+// closeOnce closes a listener unless its server has done so.
+func closeOnce(listener net.Listener) func() error {
+	return func() error {
+		if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	}
+}
+
 // serve answers on a listener until ctx ends, and then lets requests under way
 // finish for as long as stopHTTP.
 func serve(ctx context.Context, server *http.Server, listener net.Listener) error {

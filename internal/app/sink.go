@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,9 +56,13 @@ func storeConfig(cfg *config.Config, holder string) store.Config {
 func (a *App) buildDelivery(opts Options) (err error) {
 	destinations := make([]delivery.Destination, 0, len(a.cfg.Sinks))
 	for i := range a.cfg.Sinks {
-		sink := &a.cfg.Sinks[i]
+		settings := &a.cfg.Sinks[i]
+		sink, err := newSink(settings, opts)
+		if err != nil {
+			return fmt.Errorf("sink %s: %w", settings.Name, err)
+		}
 		destinations = append(destinations, delivery.Destination{
-			Name: sink.Name, Sink: newSink(sink, opts), MaxAge: sink.Retry.MaxAge,
+			Name: settings.Name, Sink: sink, MaxAge: settings.Retry.MaxAge,
 		})
 	}
 	appIDs := appByTenantID(a.cfg)
@@ -71,8 +76,8 @@ func (a *App) buildDelivery(opts Options) (err error) {
 
 // newSink makes the sink of a checked configuration, which has exactly one
 // kind.
-func newSink(sink *config.Sink, opts Options) delivery.Sink {
-	return file.New(file.Config{Path: sink.File.Path, Stdout: opts.Stdout})
+func newSink(sink *config.Sink, opts Options) (delivery.Sink, error) {
+	return file.New(file.Config{Path: sink.File.Path, Writer: opts.Stdout})
 }
 
 func appByTenantID(cfg *config.Config) map[string]string {
