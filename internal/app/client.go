@@ -31,9 +31,7 @@ func newClient(app *config.App, stamp func() string, logger *slog.Logger, regist
 		Cloud: msgraph.Cloud(app.Cloud), ClientID: app.ClientID, Stamp: stamp,
 		Logger: logger.With("component", "graph", "app", app.Name), Registerer: registry,
 	}
-	if secret := app.Credential.ClientSecret; secret != nil {
-		settings.Credential.ClientSecret = func() (string, error) { return secret.Text(), nil }
-	}
+	settings.Credential = newCredential(&app.Credential)
 	if e := app.Endpoints; e != nil {
 		settings.GraphURL, settings.LoginURL = e.Graph, e.Login
 		if e.CAFile != "" {
@@ -45,6 +43,27 @@ func newClient(app *config.App, stamp func() string, logger *slog.Logger, regist
 		}
 	}
 	return msgraph.New(settings)
+}
+
+// newCredential joins the kinds; a checked configuration has exactly one.
+func newCredential(c *config.Credential) msgraph.Credential {
+	credential := msgraph.Credential{WorkloadIdentity: c.WorkloadIdentity != nil, Default: c.Default != nil}
+	if c.ClientSecret != nil {
+		credential.ClientSecret = c.ClientSecret.Current
+	}
+	if c.ManagedIdentity != nil {
+		credential.ManagedIdentity = &msgraph.ManagedIdentity{ClientID: c.ManagedIdentity.ClientID}
+	}
+	if cert := c.ClientCertificate; cert != nil {
+		credential.ClientCertificate = func() (data []byte, password string, err error) {
+			if data, err = cert.Certificate.CurrentBytes(); err != nil || cert.Password == nil {
+				return data, "", err
+			}
+			password, err = cert.Password.Current()
+			return data, password, err
+		}
+	}
+	return credential
 }
 
 // readRoots reads the authorities that a private endpoint's certificate comes

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 )
@@ -34,6 +35,40 @@ func (s Secret) Text() string {
 		return ""
 	}
 	return *s.value
+}
+
+// Current reads the value anew where it stands in a file, so that one that was
+// replaced is picked up without a restart. The error names the place and never
+// the value.
+func (s Secret) Current() (string, error) {
+	if s.File == "" {
+		return s.Text(), nil
+	}
+	data, err := s.CurrentBytes()
+	if err != nil {
+		return "", err
+	}
+	text := trimLineBreak(string(data))
+	if text == "" {
+		return "", fmt.Errorf("%s is empty", s.Source())
+	}
+	return text, nil
+}
+
+// CurrentBytes is Current for a value that is no text: nothing is trimmed.
+func (s Secret) CurrentBytes() ([]byte, error) {
+	if s.File == "" {
+		return []byte(s.Text()), nil
+	}
+	data, err := readFile(s.File, maxSecretBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", s.Source(), plainCause(err))
+	}
+	return data, nil
+}
+
+func trimLineBreak(text string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 }
 
 // Source says where the value is, for messages.
@@ -92,7 +127,7 @@ func (s Secret) check(a place) {
 // read fetches the value. It returns nil after a fault.
 func (s Secret) read(a place, getenv func(string) string) *string {
 	text, problem := s.fetch(getenv)
-	text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+	text = trimLineBreak(text)
 	if problem == "" && text == "" {
 		problem = s.Source() + " is empty"
 	}
