@@ -1,0 +1,178 @@
+package storetest
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+	"github.com/graphsubd/graphsubd/internal/notification"
+	"github.com/graphsubd/graphsubd/internal/store"
+)
+
+func receivingCases() map[string]func(*testing.T, Opener) {
+	return map[string]func(*testing.T, Opener){
+		"AppendIsKept":             appendIsKept,
+		"AppendKeepsEveryField":    appendKeepsEveryField,
+		"AppendFromMany":           appendFromMany,
+		"AppendQuarantines":        appendQuarantines,
+		"AppendIsBoundedByRows":    appendIsBoundedByRows,
+		"AppendIsBoundedByBytes":   appendIsBoundedByBytes,
+		"AppendAfterItsContext":    appendAfterItsContext,
+		"ClosedStoreIsUnavailable": closedStoreIsUnavailable,
+	}
+}
+
+func appendIsKept(t *testing.T, open Opener) {
+	w := begin(t, open, store.Config{})
+	w.append(change(1), change(2))
+	w.reopen()
+	w.append(change(3))
+	w.route()
+	claimed := w.claim(sinkA)
+	sameItems(t, claimed, change(1), change(2), change(3))
+	ids := []string{claimed[0].Notification.ID, claimed[1].Notification.ID, claimed[2].Notification.ID}
+	if !slices.IsSorted(ids) {
+		t.Errorf("ids %v are not in the order of storing", ids)
+	}
+}
+
+func appendKeepsEveryField(t *testing.T, open Opener) {
+	w := begin(t, open, store.Config{})
+	row := change(1)
+	w.append(row)
+	w.route()
+	for _, sink := range []string{sinkA, sinkB} {
+		claimed := w.claim(sink)
+		equal(t, "deliveries", len(claimed), 1)
+		got := claimed[0]
+		if !reflect.DeepEqual(got.Notification.Row, row) {
+			t.Errorf("row %+v, want %+v", got.Notification.Row, row)
+		}
+		equal(t, "sink", got.Sink, sink)
+		equal(t, "key", got.Key, "users/u1/messages/m1")
+		equal(t, "attempts", got.Attempts, 0)
+		equal(t, "id of 26 digits", len(got.Notification.ID), 26)
+	}
+}
+
+func appendFromMany(t *testing.T, open Opener) {
+	const callers, each = 32, 20
+	w := begin(t, open, store.Config{})
+	var group sync.WaitGroup
+	errs := make(chan error, callers*each)
+	for caller := range callers {
+		group.Go(func() {
+			for i := range each {
+				errs <- w.Append(t.Context(), []notification.Row{change(caller*each + i)})
+			}
+		})
+	}
+	group.Wait()
+	close(errs)
+	for err := range errs {
+		must(t, err)
+	}
+	w.reopen()
+	w.route()
+	found := map[string]bool{}
+	for range 10 {
+		for _, text := range items(w.claim(sinkA)) {
+			found[text] = true
+		}
+	}
+	equal(t, "different items", len(found), callers*each)
+}
+
+func appendQuarantines(t *testing.T, open Opener) {
+	w := begin(t, open, store.Config{MaxBacklogRows: 1})
+	bad, worse := change(1), change(2)
+	bad.Reason, worse.Reason = notification.ReasonBadClientState, notification.ReasonMalformed
+	worse.Item = nil
+	w.append(bad, worse, change(3))
+	w.append(bad)
+	w.route()
+	sameItems(t, w.claim(sinkA), change(3))
+	got := w.quarantined()
+	equal(t, "bad clientState", got[notification.ReasonBadClientState], 2)
+	equal(t, "malformed", got[notification.ReasonMalformed], 1)
+	w.reopen()
+	equal(t, "after reopening", w.quarantined()[notification.ReasonBadClientState], 2)
+}
+
+func appendIsBoundedByRows(t *testing.T, open Opener) {
+	w := begin(t, open, store.Config{MaxBacklogRows: 20})
+	rows := make([]notification.Row, 10)
+	for i := range rows {
+		rows[i] = change(i)
+	}
+	w.append(rows...)
+	// Ten rows on their way to two sinks are twenty.
+	w.route()
+	full := func() {
+		t.Helper()
+		wantIs(t, w.Append(t.Context(), []notification.Row{change(100)}), store.ErrFull)
+		wantIs(t, w.Append(t.Context(), []notification.Row{change(100), lifecycle("missed", id1)}), store.ErrFull)
+	}
+	full()
+	w.append(lifecycle("missed", id1), lifecycle("missed", id1))
+	wantIs(t, w.Append(t.Context(), []notification.Row{lifecycle("missed", id1)}), store.ErrFull)
+	full()
+	w.reopen()
+	full()
+
+	w.route()
+	full()
+	claimed, err := w.Claim(t.Context(), sinkA, 1, 0)
+	must(t, err)
+	w.settle(notification.Outcome{DeliveryID: claimed[0].ID})
+	w.append(change(101))
+	full()
+}
+
+func appendIsBoundedByBytes(t *testing.T, open Opener) {
+	size := int64(len(change(1).Item))
+	w := begin(t, open, store.Config{MaxBacklogBytes: 2 * size})
+	w.append(change(1), change(2))
+	wantIs(t, w.Append(t.Context(), []notification.Row{change(3)}), store.ErrFull)
+	w.route()
+	for _, sink := range []string{sinkA, sinkB} {
+		for _, d := range w.claim(sink) {
+			w.settle(notification.Outcome{DeliveryID: d.ID, Dead: true})
+		}
+	}
+	w.append(change(3))
+}
+
+func appendAfterItsContext(t *testing.T, open Opener) {
+	w := begin(t, open, store.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	// The row may have been stored or not; the error is what counts.
+	if err := w.Append(ctx, []notification.Row{change(1)}); err != nil {
+		wantIs(t, err, graph.ErrStoreUnavailable)
+		wantIs(t, err, context.Canceled)
+	}
+	w.append(change(2))
+}
+
+func closedStoreIsUnavailable(t *testing.T, open Opener) {
+	w := begin(t, open, store.Config{})
+	must(t, w.Close())
+	must(t, w.Close())
+	for name, call := range map[string]func(context.Context) error{
+		"Append": func(ctx context.Context) error { return w.Append(ctx, []notification.Row{change(1)}) },
+		"Save": func(ctx context.Context) error {
+			return w.Save(ctx, w.term, graph.Change{Record: record(id2)})
+		},
+		"Owner":  func(ctx context.Context) error { _, _, err := w.Owner(ctx, id1); return err },
+		"Wishes": func(ctx context.Context) error { _, err := w.Wishes(ctx); return err },
+		"Claim":  func(ctx context.Context) error { _, err := w.Claim(ctx, sinkA, 1, 0); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantIs(t, call(t.Context()), graph.ErrStoreUnavailable)
+		})
+	}
+}
