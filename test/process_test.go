@@ -56,7 +56,7 @@ func (p *process) logged() string {
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, done: make(chan struct{})}
-	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), binary(t), args...) //nolint:gosec // Our own binary.
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), binary(t), args...)
 	p.cmd.Stderr = p
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

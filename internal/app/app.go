@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -127,8 +128,8 @@ func (a *App) defers(undo ...func() error) { a.undo = append(a.undo, undo...) }
 // close undoes what was opened, last first.
 func (a *App) close() error {
 	var errs []error
-	for i := len(a.undo) - 1; i >= 0; i-- {
-		errs = append(errs, a.undo[i]())
+	for _, undo := range slices.Backward(a.undo) {
+		errs = append(errs, undo())
 	}
 	a.undo = nil
 	return errors.Join(errs...)
