@@ -76,7 +76,7 @@ func open(ctx context.Context, cfg Config, lock *flock.Flock) (s *Store, err err
 	if err := migrate(ctx, cfg.Path, cfg.Logger); err != nil {
 		return nil, err
 	}
-	source, err := dataSource(cfg.Path)
+	source, err := dataSource(cfg.Path, fmt.Sprintf("cache_size(-%d)", writerCache))
 	if err != nil {
 		return nil, err
 	}
