@@ -109,3 +109,34 @@ func TestDemo(t *testing.T) {
 		t.Errorf("demo ended with code %d:\n%s", code, p.logged())
 	}
 }
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	sim := startSimulator(t, "--time-scale", "60")
+	service := newService(t, sim, 2)
+	process := service.start()
+	eventually(t, 20*time.Second, func() error { return want("live", sim.counts().Live, 2) })
+
+	service.rewrite("users/u1/messages", "users/u1/events")
+	eventually(t, 20*time.Second, func() error {
+		c := sim.counts()
+		return errors.Join(want("created", c.Created, 3), want("deleted", c.Deleted, 1), want("live", c.Live, 2))
+	})
+
+	service.rewrite("tenant: contoso, resource: users/u0", "tenant: contsoo, resource: users/u0")
+	eventually(t, 20*time.Second, func() error { return service.metric("config_reload_success", "0") })
+	if log := process.logged(); !strings.Contains(log, "contsoo") || !strings.Contains(log, "graphsubd.yaml:") {
+		t.Errorf("the log does not say what is wrong:\n%s", log)
+	}
+	service.rewrite("tenant: contsoo", "tenant: contoso")
+	eventually(t, 20*time.Second, func() error { return service.metric("config_reload_success", "1") })
+
+	service.rewrite("instance: test", "instance: other")
+	eventually(t, 20*time.Second, func() error { return service.metric("config_reload_success", "0") })
+	if log := process.logged(); !strings.Contains(log, "restart needed: instance changed") {
+		t.Errorf("the log does not ask for a restart:\n%s", log)
+	}
+	if c := sim.counts(); c.Live != 2 || c.Created != 3 || c.Deleted != 1 {
+		t.Errorf("a refused configuration changed something: %+v", c)
+	}
+}

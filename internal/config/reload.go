@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 	was, is := reflect.ValueOf(c).Elem(), reflect.ValueOf(next).Elem()
 	for i := range was.NumField() {
 		field := was.Type().Field(i)
-		if !field.IsExported() || isTaken(sectionOf(field)) {
+		if !field.IsExported() || slices.Contains(taken(), sectionOf(field)) {
 			continue
 		}
 		if !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
@@ -33,13 +34,4 @@ func (c *Config) NeedRestart(next *Config) []string {
 func sectionOf(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 	return name
-}
-
-func isTaken(section string) bool {
-	for _, name := range taken() {
-		if name == section {
-			return true
-		}
-	}
-	return false
 }

@@ -66,7 +66,6 @@ type Tenant struct {
 type Config struct {
 	Store    records
 	Identity identity
-	Tenants  []Tenant
 	Rules    *graph.Rules
 	Policy   Policy
 	// Parallel is how many calls to Graph may be under way, 16 when 0.
@@ -106,8 +105,5 @@ func (c Config) validate() error {
 	need(c.Store != nil && c.Identity != nil && c.Rules != nil && c.Prove != nil, "store, identity, rules and proof are required")
 	need(c.Rand != nil && c.Logger != nil && c.Registerer != nil, "random source, logger and registerer are required")
 	need(c.Policy.TriesLeft > 0 && c.Policy.RetryBase > 0 && c.Policy.RenewLatest < 1, "policy is incomplete")
-	for _, t := range c.Tenants {
-		need(t.Client != nil && t.QuotaShare > 0 && t.QuotaShare <= 1, "tenant "+t.Name+" has no client or no share of the quota")
-	}
 	return errors.Join(faults...)
 }

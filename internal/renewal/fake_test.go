@@ -331,15 +331,26 @@ func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *w
 	w := &world{t: t, graph: g, store: s, prove: func(context.Context) error { return nil }}
 	w.manager, err = renewal.New(renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
-		Tenants: []renewal.Tenant{{Name: "contoso", App: "hooks", Client: g, Scale: 1, QuotaShare: 0.9}},
-		Prove:   func(ctx context.Context) error { return w.prove(ctx) },
-		Rand:    rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Prove: func(ctx context.Context) error { return w.prove(ctx) },
+		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.manager.SetWishes(wishes)
+	w.want(wishes...)
 	return w
+}
+
+// want replaces what is desired.
+func (w *world) want(wishes ...graph.Wish) {
+	w.t.Helper()
+	err := w.manager.SetDesired(renewal.Desired{
+		Tenants: []renewal.Tenant{{Name: "contoso", App: "hooks", Client: w.graph, Scale: 1, QuotaShare: 0.9}},
+		Wishes:  wishes,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // lead begins a term; stop ends it and gives its error.

@@ -15,9 +15,9 @@ const listsPerTenant = 25
 // wait for it.
 func (t *term) list(ctx context.Context, tenant *tenant) {
 	tenant.listBusy = true
-	began := time.Now()
+	began, client := time.Now(), tenant.Client
 	t.job(ctx, func() func(time.Time) error {
-		subs, err := tenant.Client.List(ctx)
+		subs, err := client.List(ctx)
 		return func(now time.Time) error {
 			tenant.listBusy = false
 			if err != nil {
