@@ -21,7 +21,6 @@ import (
 	"github.com/graphsubd/graphsubd/internal/config"
 	"github.com/graphsubd/graphsubd/internal/delivery"
 	"github.com/graphsubd/graphsubd/internal/graph"
-	"github.com/graphsubd/graphsubd/internal/graph/msgraph"
 	"github.com/graphsubd/graphsubd/internal/httpapi"
 	"github.com/graphsubd/graphsubd/internal/lease"
 	"github.com/graphsubd/graphsubd/internal/notification"
@@ -43,16 +42,16 @@ type App struct {
 	appIDs     atomic.Pointer[map[string]string]
 	deliveries chan *delivery.Delivery
 
-	keys      *notification.Keys
-	store     *store.Store
-	clients   map[string]*msgraph.Client
-	renewal   *renewal.Manager
-	lease     *lease.File
-	delivery  *delivery.Delivery
-	readiness *httpapi.Readiness
-	listeners listeners
-	public    *http.Server
-	telemetry *http.Server
+	keys          *notification.Keys
+	store         *store.Store
+	registrations map[string]registration // by the app's name
+	renewal       *renewal.Manager
+	lease         *lease.File
+	delivery      *delivery.Delivery
+	readiness     *httpapi.Readiness
+	listeners     listeners
+	public        *http.Server
+	telemetry     *http.Server
 
 	undo []func() error // closes what New and Run opened, last first
 }
@@ -208,10 +207,10 @@ func (a *App) lead(ctx context.Context) error {
 func (a *App) stamp() string { return fmt.Sprintf("%d-%s", a.term.Load(), a.holder) }
 
 func (a *App) buildRenewal() (err error) {
-	if a.clients, err = clients(a.cfg, a.stamp, a.log, a.registry); err != nil {
+	if a.registrations, err = registrations(a.cfg, nil, a.stamp, a.log, a.registry); err != nil {
 		return err
 	}
-	a.defers(func() error { a.setClients(nil); return nil })
+	a.defers(func() error { a.setRegistrations(nil); return nil })
 	rules, err := graph.LoadRules()
 	if err != nil {
 		return err
@@ -226,7 +225,7 @@ func (a *App) buildRenewal() (err error) {
 	if err != nil {
 		return err
 	}
-	return a.want(a.cfg, a.clients)
+	return a.want(a.cfg, a.registrations)
 }
 
 func (a *App) identity() identity {

@@ -55,6 +55,9 @@ type Tenant struct {
 	// App names the registration; tenants of one app share its budget.
 	App    string
 	Client client
+	// Skew is how far Graph's clock is ahead of ours, by its last answer; nil
+	// when nobody measures it.
+	Skew func() time.Duration
 	// Scale is how much faster Graph's time runs than ours, 1 in production.
 	Scale float64
 	// QuotaShare is the share of Graph's documented limits to use, in (0,1].

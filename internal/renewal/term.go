@@ -26,6 +26,7 @@ type tenant struct {
 	listWanted, listBusy bool
 	listAt               time.Time
 	listAttempt          int
+	listReason           graph.Reason // why the last one failed, "" when it did not
 }
 
 // term is the loop's state for one term of leadership. Everything but jobs
@@ -88,6 +89,9 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 				lists:  newBudget(now, listsPerTenant, cfg.QuotaShare, cfg.Scale),
 			}
 			t.tenants[cfg.Name] = known
+		}
+		if cfg.Skew != nil {
+			cfg.Client = skewed{cfg.Client, cfg.Skew}
 		}
 		known.Tenant, known.policy, known.app = cfg, t.m.cfg.Policy.Compress(cfg.Scale), t.apps[cfg.App]
 	}
