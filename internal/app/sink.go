@@ -8,6 +8,7 @@ import (
 	"github.com/graphsubd/graphsubd/internal/config"
 	"github.com/graphsubd/graphsubd/internal/delivery"
 	"github.com/graphsubd/graphsubd/internal/delivery/file"
+	"github.com/graphsubd/graphsubd/internal/delivery/webhook"
 	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
 )
@@ -77,6 +78,16 @@ func (a *App) buildDelivery(opts Options) (err error) {
 // newSink makes the sink of a checked configuration, which has exactly one
 // kind.
 func newSink(sink *config.Sink, opts Options) (delivery.Sink, error) {
+	if hook := sink.Webhook; hook != nil {
+		secrets := make([]func() (string, error), 0, len(hook.Secrets))
+		for _, secret := range hook.Secrets {
+			secrets = append(secrets, secret.Current)
+		}
+		return webhook.New(webhook.Config{
+			URL: hook.URL, Secrets: secrets, Concurrency: sink.Concurrency,
+			Logger: opts.Logger.With("component", "delivery", "sink", sink.Name),
+		})
+	}
 	return file.New(file.Config{Path: sink.File.Path, Writer: opts.Stdout})
 }
 
