@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,6 +78,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOf(t, settings, nil)
+}
+
+// newWorldOf takes the settings, and what is in the environment beside the
+// secrets that all settings name.
+func newWorldOf(t *testing.T, settings string, env map[string]string) *world {
+	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), out: &lines{}}
 	var err error
 	// Six hours pass in six seconds.
@@ -99,7 +107,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(path, func(name string) string {
-		return map[string]string{"SIGNING_KEY": strings.Repeat("k", 40), "CLIENT_SECRET": "anything"}[name]
+		return cmp.Or(env[name], map[string]string{"SIGNING_KEY": strings.Repeat("k", 40), "CLIENT_SECRET": "anything"}[name])
 	})
 	if err != nil {
 		t.Fatal(err)
