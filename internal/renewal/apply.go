@@ -40,7 +40,7 @@ func (t *term) start(ctx context.Context, e *entry) {
 				lane.running--
 				lane.answered(o.callErr)
 			}
-			return t.settle(ctx, now, e, action, o)
+			return t.settle(now, e, action, o)
 		}
 	})
 }
@@ -157,7 +157,7 @@ func (t *term) save(ctx context.Context, changes []graph.Change) ([]graph.Change
 }
 
 // settle takes an outcome into the loop's hands.
-func (t *term) settle(ctx context.Context, now time.Time, e *entry, a Action, o outcome) error {
+func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 	e.busy = false
 	if err := fatal(o.saveErr); err != nil {
 		return err
@@ -178,7 +178,6 @@ func (t *term) settle(ctx context.Context, now time.Time, e *entry, a Action, o 
 		record.ID, record.Ambiguous = "", false // nothing is left but to forget it
 	}
 	t.set(e, record)
-	t.succeed(ctx, e, o.change)
 	// The other gens of the name too: one may be replaced now.
 	for _, sibling := range t.names[record.Name] {
 		t.wake(now, sibling)
@@ -232,28 +231,33 @@ func (t *term) learn(now time.Time, e *entry, o outcome) {
 	}
 }
 
-// succeed hands what an older gen leaves to the gen that is wished for: the
-// gap that it began, and the place that it held.
-func (t *term) succeed(ctx context.Context, e *entry, c graph.Change) {
+// bequeath hands what an older gen leaves to the gen that is wished for: the
+// gap that it began, and the place that it held. It is false while that cannot
+// be done; then the older one has to stay a little longer.
+func (t *term) bequeath(ctx context.Context, e *entry) bool {
 	wish := t.wishes[e.record.Name]
-	if wish == nil || wish.Gen == e.record.Gen || e.record.ID != "" {
-		return
+	if wish == nil || wish.Gen == e.record.Gen {
+		return true
 	}
 	heir := t.entries[graph.Key{Name: wish.Name, Gen: wish.Gen}]
-	if heir == nil || heir.busy || heir.tenant == nil || heir.record.ID != "" {
-		return
+	switch {
+	case heir == nil, heir.tenant == nil, heir.record.ID != "":
+		return true // settling the end closes the gap
+	case heir.busy:
+		return false
 	}
 	r := heir.record
-	if c.Opened != nil && r.LostAt.IsZero() {
-		r.LostAt, r.LostCause = c.Opened.From, c.Opened.Cause
+	if !e.record.LostAt.IsZero() && r.LostAt.IsZero() {
+		r.LostAt, r.LostCause = e.record.LostAt, e.record.LostCause
 	}
-	if r.Reason == graph.ReasonConflict {
-		r.NextAt = time.Time{}
+	if r.Reason == graph.ReasonConflict || r.Reason == graph.ReasonQuota {
+		r.NextAt = time.Time{} // what held its place is gone
 	}
 	if r != heir.record {
 		t.set(heir, r)
 		t.keep(ctx, heir)
 	}
+	return true
 }
 
 // callContext gives a context for a call that outlives its term by grace, so

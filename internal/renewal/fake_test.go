@@ -180,6 +180,7 @@ func (f *fakeGraph) ids() []string {
 type fakeStore struct {
 	mu        sync.Mutex
 	away      bool
+	forgetful bool // a fault that is planted: creates are not announced
 	term      int64
 	wishes    []graph.Wish
 	records   map[graph.Key]graph.Record
@@ -237,6 +238,9 @@ func (f *fakeStore) Records(context.Context) (records []graph.Record, err error)
 
 func (f *fakeStore) Save(_ context.Context, term int64, c graph.Change) error {
 	return f.do(term, func() {
+		if f.forgetful && c.Record.ID == "" && c.Record.Ambiguous {
+			c.Record.Ambiguous = false
+		}
 		if c.Forget {
 			delete(f.records, c.Record.Key())
 		} else {

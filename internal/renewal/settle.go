@@ -45,7 +45,12 @@ func settle(now time.Time, s Situation, a Action, got answer, p Policy, draw flo
 	case Lapse:
 		return lost(now, r, r.ExpiresAt, graph.GapLapsed)
 	case Forget:
-		return graph.Change{Record: r, Forget: true}
+		c := graph.Change{Record: r, Forget: true}
+		if !r.LostAt.IsZero() && s.Replaced {
+			gap := graph.Gap{Name: r.Name, From: r.LostAt, To: latest(s.ReplacedAt, r.LostAt), Cause: r.LostCause}
+			c.Closed, c.Events = &gap, []graph.Event{gapEvent(graph.EventGapClosed, now, gap)}
+		}
+		return c
 	case Wait, List:
 	}
 	return graph.Change{Record: r}

@@ -229,11 +229,15 @@ func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 	case Adopt, Lapse:
 		t.start(ctx, e)
 	case Forget:
-		if len(e.unsaved) == 0 {
+		switch {
+		case len(e.unsaved) > 0:
+			t.waitForStore(ctx, now, e, Never())
+		case t.bequeath(ctx, e):
 			t.start(ctx, e)
-			return
+		default:
+			e.wake = now.Add(time.Second)
+			t.agenda.put(e)
 		}
-		t.waitForStore(ctx, now, e, Never())
 	case Wait:
 		t.waitForStore(ctx, now, e, wake)
 	}
