@@ -220,7 +220,7 @@ const serviceConfig = `instance: test
 publicURL: http://%[1]s
 listen:
   public: {address: "%[1]s"}
-  admin: {address: "127.0.0.1:1"}
+  admin: {address: "127.0.0.1:0"}
   telemetry: {address: "127.0.0.1:0"}
 signingKeys: [{file: signing.key}]
 store: {sqlite: {path: data/graphsubd.db}}

@@ -27,7 +27,7 @@ const settings = `instance: test
 publicURL: http://%[1]s/base
 listen:
   public: {address: "127.0.0.1:0"}
-  admin: {address: "127.0.0.1:1"}
+  admin: {address: "127.0.0.1:0"}
   telemetry: {address: "127.0.0.1:0"}
 signingKeys: [{env: SIGNING_KEY}]
 store: {sqlite: {path: data/graphsubd.db}}
