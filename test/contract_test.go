@@ -82,9 +82,7 @@ func metricRows(t *testing.T) []metricRow {
 	pattern := regexp.MustCompile("(?m)^\\| `graphsubd_([a-z_]+)` \\| [a-z]+ \\|([^|]*)\\|")
 	for _, match := range pattern.FindAllStringSubmatch(read(t, "../docs/metrics.md"), -1) {
 		row := metricRow{name: match[1]}
-		for _, label := range regexp.MustCompile("[a-z_]+").FindAllString(match[2], -1) {
-			row.labels = append(row.labels, label)
-		}
+		row.labels = regexp.MustCompile("[a-z_]+").FindAllString(match[2], -1)
 		rows = append(rows, row)
 	}
 	return rows

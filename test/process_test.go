@@ -56,7 +56,7 @@ func (p *process) logged() string {
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, done: make(chan struct{})}
-	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), binary(t), args...) //nolint:gosec // Our own binary.
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), binary(t), args...)
 	p.cmd.Stderr = p
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -299,4 +299,55 @@ func freeAddress(t *testing.T) string {
 	listener := httpListener(t)
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()
+}
+
+// rewrite replaces a text in the configuration, as an editor does.
+func (s *service) rewrite(from, to string) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.path("graphsubd.yaml"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte(from)) {
+		s.t.Fatalf("the configuration has no %q", from)
+	}
+	changed := bytes.Replace(text, []byte(from), []byte(to), 1)
+	if err := os.WriteFile(s.path("new.yaml"), changed, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Rename(s.path("new.yaml"), s.path("graphsubd.yaml")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// metric is an error unless a metric without labels has the value.
+func (s *service) metric(name, value string) error {
+	s.t.Helper()
+	text, err := os.ReadFile(s.path("addresses.json"))
+	if err != nil {
+		return err
+	}
+	var addresses struct {
+		Telemetry string `json:"telemetry"`
+	}
+	if err := json.Unmarshal(text, &addresses); err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+addresses.Telemetry+"/metrics", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := (&http.Client{Timeout: 5 * time.Second}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	page, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(page, []byte("\ngraphsubd_"+name+" "+value+"\n")) {
+		return fmt.Errorf("%s is not %s", name, value)
+	}
+	return nil
 }

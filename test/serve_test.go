@@ -3,6 +3,7 @@ package test_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -108,4 +109,86 @@ func TestDemo(t *testing.T) {
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("demo ended with code %d:\n%s", code, p.logged())
 	}
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	sim := startSimulator(t, "--time-scale", "60")
+	service := newService(t, sim, 2)
+	process := service.start()
+	eventually(t, 20*time.Second, func() error { return want("live", sim.counts().Live, 2) })
+
+	service.rewrite("users/u1/messages", "users/u1/events")
+	eventually(t, 20*time.Second, func() error {
+		c := sim.counts()
+		return errors.Join(want("created", c.Created, 3), want("deleted", c.Deleted, 1), want("live", c.Live, 2))
+	})
+
+	service.rewrite("tenant: contoso, resource: users/u0", "tenant: contsoo, resource: users/u0")
+	eventually(t, 20*time.Second, func() error { return service.metric("config_reload_success", "0") })
+	if log := process.logged(); !strings.Contains(log, "contsoo") || !strings.Contains(log, "graphsubd.yaml:") {
+		t.Errorf("the log does not say what is wrong:\n%s", log)
+	}
+	service.rewrite("tenant: contsoo", "tenant: contoso")
+	eventually(t, 20*time.Second, func() error { return service.metric("config_reload_success", "1") })
+
+	service.rewrite("instance: test", "instance: other")
+	eventually(t, 20*time.Second, func() error { return service.metric("config_reload_success", "0") })
+	if log := process.logged(); !strings.Contains(log, "restart needed: instance changed") {
+		t.Errorf("the log does not ask for a restart:\n%s", log)
+	}
+	if c := sim.counts(); c.Live != 2 || c.Created != 3 || c.Deleted != 1 {
+		t.Errorf("a refused configuration changed something: %+v", c)
+	}
+}
+
+// TestKilledTwentyTimes kills the process at random moments, while it creates,
+// renews and receives, and starts it again on the same store.
+func TestKilledTwentyTimes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SHORT: twenty restarts take a while")
+	}
+	t.Parallel()
+	const wishes = 5
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	sim := startSimulator(t, "--time-scale", "7200", "--seed", fmt.Sprint(seed%1000+1))
+	service := newService(t, sim, wishes)
+	for range 20 {
+		process := service.start()
+		moment := time.Duration(random.IntN(1200)) * time.Millisecond
+		for began := time.Now(); time.Since(began) < moment; {
+			if sim.counts().Live > 0 {
+				sim.control(http.MethodPost, "notify", map[string]any{"count": 3}, nil)
+			}
+			<-time.After(50 * time.Millisecond)
+		}
+		process.kill()
+	}
+	service.start()
+	eventually(t, 60*time.Second, func() error {
+		c := sim.counts()
+		return errors.Join(want("live", c.Live, wishes), want("queued", c.Queued, 0))
+	})
+	c := sim.counts()
+	eventually(t, 60*time.Second, func() error {
+		if missing := c.Acknowledged - len(service.events()); missing > 0 {
+			return fmt.Errorf("%d of %d acknowledged are missing", missing, c.Acknowledged)
+		}
+		return nil
+	})
+	resources := map[string]int{}
+	for _, sub := range sim.live() {
+		resources[sub.Resource]++
+	}
+	if len(resources) != wishes {
+		t.Errorf("live are %v: not one for each wish", resources)
+	}
+	// A create is needed for each wish, and for each that expired while
+	// nothing ran; none besides.
+	if needed := wishes + c.Expired; c.Created != needed || c.Acknowledged == 0 {
+		t.Errorf("%d creates for %d wishes and %d expired; %d acknowledged", c.Created, wishes, c.Expired, c.Acknowledged)
+	}
+	t.Logf("killed 20 times: %d created, %d renewed, %d expired, %d acknowledged, all delivered", c.Created, c.Renewed, c.Expired, c.Acknowledged)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -34,10 +35,7 @@ func (s *demoStory) Enabled(_ context.Context, level slog.Level) bool { return l
 
 // WithAttrs keeps what a logger was given for all its lines.
 func (s *demoStory) WithAttrs(attrs []slog.Attr) slog.Handler {
-	merged := make(map[string]any, len(s.attrs)+len(attrs))
-	for key, value := range s.attrs {
-		merged[key] = value
-	}
+	merged := maps.Clone(s.attrs)
 	for _, attr := range attrs {
 		merged[attr.Key] = attr.Value.Any()
 	}
@@ -49,10 +47,7 @@ func (s *demoStory) WithGroup(string) slog.Handler { return s }
 
 // Handle writes one line.
 func (s *demoStory) Handle(_ context.Context, record slog.Record) error {
-	said := make(map[string]any, len(s.attrs)+record.NumAttrs())
-	for key, value := range s.attrs {
-		said[key] = value
-	}
+	said := maps.Clone(s.attrs)
 	record.Attrs(func(attr slog.Attr) bool {
 		said[attr.Key] = attr.Value.Resolve().Any()
 		return true

@@ -73,6 +73,6 @@ func printError(w io.Writer, err error) {
 		return
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintln(w, "graphsubd: "+line) //nolint:errcheck // There is nowhere left to report it.
+		fmt.Fprintln(w, "graphsubd: "+line)
 	}
 }

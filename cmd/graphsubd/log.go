@@ -15,7 +15,7 @@ import (
 // isTerminal says whether a person reads what is written to w.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // A file descriptor fits an int.
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // defaultLog is how a command logs that has no configuration.
@@ -29,7 +29,7 @@ func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 		level = slog.LevelInfo
 	}
 	if cfg.Format == "text" || cfg.Format == "auto" && isTerminal(w) {
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)}))
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }

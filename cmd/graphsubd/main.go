@@ -20,7 +20,7 @@ func main() {
 // run carries out one command line and returns the exit code. What was asked
 // for goes to stdout, what went wrong to stderr.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	root := newRoot(getenv)
+	root := newRoot(getenv) //nolint:contextcheck // Commands get theirs from cobra, which ExecuteContext gives it.
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

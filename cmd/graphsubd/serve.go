@@ -17,7 +17,11 @@ func newServe(getenv func(string) string) *cobra.Command {
 		Short: "Keep the configured subscriptions alive and hand on what they send",
 		Long: `Serve until an interrupt or SIGTERM: keep the subscriptions of the
 configuration alive, receive their notifications and deliver them. Logs go to
-standard error, for a person on a terminal and as JSON otherwise.`,
+standard error, for a person on a terminal and as JSON otherwise.
+
+The configuration is read anew when its files change and at SIGHUP. What can
+be taken over is, all of it or nothing; a section that only a restart can
+change is refused and named, and the former configuration goes on.`,
 		Args: noArgs,
 	}
 	path := configFlag(cmd)
@@ -31,9 +35,15 @@ standard error, for a person on a terminal and as JSON otherwise.`,
 		for _, warning := range cfg.Warnings() {
 			log.WarnContext(cmd.Context(), "configuration", "warning", warning)
 		}
+		changed, stop, err := watchFiles(cmd.Context(), *path, cfg.Include, log)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		built := readVersion()
 		process, err := app.New(cmd.Context(), cfg, app.Options{
 			Logger: log, Stdout: cmd.OutOrStdout(), Version: built.Version, Commit: built.Commit,
+			Changed: changed, Load: func() (*config.Config, error) { return config.Load(*path, getenv) },
 		})
 		if err != nil {
 			return err

@@ -14,8 +14,8 @@ import (
 )
 
 // buildAdmin makes the handler of the admin listener.
-func (a *App) buildAdmin(opts Options) error {
-	handler, err := httpapi.NewAdmin(httpapi.AdminConfig{
+func (a *App) buildAdmin(opts Options) (err error) {
+	a.rest, err = httpapi.NewAdmin(httpapi.AdminConfig{
 		Tokens: adminTokens(a.cfg.Admin), Logger: a.component("admin"), Registerer: a.registry,
 	}, &overview{
 		store: a.store, term: &a.term, instance: a.cfg.Instance, version: opts.Version, holder: a.holder,
@@ -24,7 +24,7 @@ func (a *App) buildAdmin(opts Options) error {
 	if err != nil {
 		return err
 	}
-	a.admin = httpapi.NewServer(handler, a.component("admin"))
+	a.admin = httpapi.NewServer(a.rest, a.component("admin"))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,6 @@ import (
 	"github.com/graphsubd/graphsubd/internal/config"
 	"github.com/graphsubd/graphsubd/internal/delivery"
 	"github.com/graphsubd/graphsubd/internal/graph"
-	"github.com/graphsubd/graphsubd/internal/graph/msgraph"
 	"github.com/graphsubd/graphsubd/internal/httpapi"
 	"github.com/graphsubd/graphsubd/internal/lease"
 	"github.com/graphsubd/graphsubd/internal/notification"
@@ -30,23 +30,30 @@ import (
 
 // App is one process.
 type App struct {
-	cfg      *config.Config
+	cfg      *config.Config // the one that runs; watchConfig alone replaces it
+	opts     Options
 	log      *slog.Logger
 	registry *prometheus.Registry
 	holder   string
 	term     atomic.Int64 // the term this process leads in, 0 when it does not
+	reloaded prometheus.Gauge
+	// What a reload replaces while others read it.
+	accepts    atomic.Pointer[func(sink string, n *notification.Notification) bool]
+	appIDs     atomic.Pointer[map[string]string]
+	deliveries chan *delivery.Delivery
 
-	keys      *notification.Keys
-	store     *store.Store
-	clients   map[string]*msgraph.Client
-	renewal   *renewal.Manager
-	lease     *lease.File
-	delivery  *delivery.Delivery
-	readiness *httpapi.Readiness
-	listeners listeners
-	public    *http.Server
-	admin     *http.Server
-	telemetry *http.Server
+	keys          *notification.Keys
+	store         *store.Store
+	registrations map[string]registration // by the app's name
+	renewal       *renewal.Manager
+	lease         *lease.File
+	delivery      *delivery.Delivery
+	readiness     *httpapi.Readiness
+	listeners     listeners
+	public        *http.Server
+	rest          *httpapi.Admin
+	admin         *http.Server
+	telemetry     *http.Server
 
 	undo []func() error // closes what New and Run opened, last first
 }
@@ -57,7 +64,10 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 	if err := opts.validate(cfg); err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, log: opts.Logger, registry: prometheus.NewRegistry(), holder: newHolder()}
+	a := &App{
+		cfg: cfg, opts: opts, log: opts.Logger, registry: prometheus.NewRegistry(),
+		holder: newHolder(), deliveries: make(chan *delivery.Delivery, 1),
+	}
 	if err := a.build(ctx, opts); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -78,9 +88,10 @@ func newHolder() string {
 // build is one long list on purpose: it is read from top to bottom to see what
 // the process consists of.
 func (a *App) build(ctx context.Context, opts Options) (err error) {
-	if err = a.registerBuild(opts); err != nil {
+	if err = errors.Join(a.registerBuild(opts), a.registerReload()); err != nil {
 		return err
 	}
+	a.setAccepts(a.cfg)
 	raw := make([][]byte, len(a.cfg.SigningKeys))
 	for i, key := range a.cfg.SigningKeys {
 		raw[i] = []byte(key.Text())
@@ -91,7 +102,7 @@ func (a *App) build(ctx context.Context, opts Options) (err error) {
 	if err = a.buildReceiverAndStore(ctx); err != nil {
 		return err
 	}
-	if err = a.buildDelivery(opts); err != nil {
+	if a.delivery, err = a.newDelivery(a.cfg); err != nil {
 		return err
 	}
 	if err = a.buildRenewal(); err != nil {
@@ -128,8 +139,8 @@ func (a *App) defers(undo ...func() error) { a.undo = append(a.undo, undo...) }
 // close undoes what was opened, last first.
 func (a *App) close() error {
 	var errs []error
-	for i := len(a.undo) - 1; i >= 0; i-- {
-		errs = append(errs, a.undo[i]())
+	for _, undo := range slices.Backward(a.undo) {
+		errs = append(errs, undo())
 	}
 	a.undo = nil
 	return errors.Join(errs...)
@@ -161,7 +172,8 @@ func (a *App) Run(ctx context.Context) error {
 	telemetry := p.start(ctx, "telemetry listener", func(ctx context.Context) error {
 		return serve(ctx, a.telemetry, a.listeners.telemetry)
 	})
-	deliver := p.start(ctx, "delivery", a.delivery.Run)
+	deliver := p.start(ctx, "delivery", a.deliver)
+	watch := p.start(ctx, "configuration", a.watchConfig)
 	a.readiness.Set(conditionListening, true)
 	lead := p.start(ctx, "lease", func(ctx context.Context) error { return a.lease.Run(ctx, a.lead) })
 	a.log.InfoContext(ctx, "started", "holder", a.holder,
@@ -176,6 +188,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	began := time.Now()
 	a.readiness.Set(conditionListening, false)
+	end(watch)
 	end(lead, public) // leadership is given up at once, beside the drain
 	end(deliver)
 	end(keep)
@@ -203,19 +216,17 @@ func (a *App) lead(ctx context.Context) error {
 func (a *App) stamp() string { return fmt.Sprintf("%d-%s", a.term.Load(), a.holder) }
 
 func (a *App) buildRenewal() (err error) {
-	if a.clients, err = clients(a.cfg, a.stamp, a.log, a.registry); err != nil {
+	if a.registrations, err = registrations(a.cfg, nil, a.stamp, a.log, a.registry); err != nil {
 		return err
 	}
-	for _, client := range a.clients {
-		a.defers(func() error { client.Close(); return nil })
-	}
+	a.defers(func() error { a.setRegistrations(nil); return nil })
 	rules, err := graph.LoadRules()
 	if err != nil {
 		return err
 	}
 	self := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	a.renewal, err = renewal.New(renewal.Config{
-		Store: a.store, Identity: a.identity(), Tenants: tenants(a.cfg, a.clients), Rules: rules, Policy: renewal.DefaultPolicy(),
+		Store: a.store, Identity: a.identity(), Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove:  func(ctx context.Context) error { return prove(ctx, self, a.keys, a.cfg.PublicURL) },
 		Rand:   newRand(),
 		Logger: a.component("renewal"), Registerer: a.registry,
@@ -223,17 +234,11 @@ func (a *App) buildRenewal() (err error) {
 	if err != nil {
 		return err
 	}
-	a.renewal.SetWishes(wishes(a.cfg, a.keys.SigningKeyID()))
-	return nil
+	return a.want(a.cfg, a.registrations)
 }
 
 func (a *App) identity() identity {
-	byID := appByTenantID(a.cfg)
-	byName := map[string]string{}
-	for _, tenant := range a.cfg.Tenants {
-		byName[tenant.Name] = byID[tenant.TenantID]
-	}
-	return identity{keys: a.keys, base: a.cfg.PublicURL, appIDs: byName}
+	return identity{keys: a.keys, base: a.cfg.PublicURL, appIDs: func() map[string]string { return *a.appIDs.Load() }}
 }
 
 // newRand draws jitter, which needs no secrecy.
@@ -248,6 +253,7 @@ func (a *App) buildReceiverAndStore(ctx context.Context) (err error) {
 	var receiver *httpapi.Receiver
 	settings := storeConfig(a.cfg, a.holder)
 	settings.Logger, settings.Registerer = a.component("store"), a.registry
+	settings.Accepts = a.accepted
 	settings.Verdict = func(verdict string, reason notification.Reason, n int) { receiver.CountVerdict(verdict, reason, n) }
 	if err := os.MkdirAll(filepath.Dir(settings.Path), 0o700); err != nil {
 		return fmt.Errorf("store: %w", err)

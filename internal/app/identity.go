@@ -9,9 +9,10 @@ import (
 
 // identity gives the renewal what proves a subscription to be ours.
 type identity struct {
-	keys   *notification.Keys
-	base   string            // publicURL
-	appIDs map[string]string // client id by tenant name
+	keys *notification.Keys
+	base string // publicURL
+	// appIDs gives the client ids by the tenants' names, as they are now.
+	appIDs func() map[string]string
 }
 
 // NotificationURL is where Graph sends what changed.
@@ -29,7 +30,7 @@ func (i identity) ClientState(name, gen string) string { return i.keys.ClientSta
 
 // Ours says whose a listed subscription is.
 func (i identity) Ours(tenant string, sub graph.Subscription) (graph.Key, bool) {
-	if !strings.EqualFold(sub.ApplicationID, i.appIDs[tenant]) {
+	if !strings.EqualFold(sub.ApplicationID, i.appIDs()[tenant]) {
 		return graph.Key{}, false
 	}
 	name, gen, ok := i.keys.ParseURL(i.base, sub.NotificationURL)

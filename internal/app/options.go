@@ -19,6 +19,10 @@ type Options struct {
 	// Public is a listener that is bound already, in place of the address in
 	// listen.public; nil binds that. New takes it over and closes it.
 	Public net.Listener
+	// Changed says that the configuration may have changed, and Load reads it
+	// anew; without both it is never read again.
+	Changed <-chan struct{}
+	Load    func() (*config.Config, error)
 }
 
 // The times that a stop may take, by part. Their sum over the steps stays

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -48,36 +49,35 @@ func storeConfig(cfg *config.Config, holder string) store.Config {
 		Path: cfg.Store.SQLite.Path, Owner: holder,
 		MaxBacklogRows: cfg.Store.MaxBacklog.Rows, MaxBacklogBytes: int64(cfg.Store.MaxBacklog.Bytes),
 		RetainDelivered: keep.Delivered, RetainDeadLetters: keep.DeadLetters, RetainAudit: keep.Audit,
-		MaxBytes: int64(keep.MaxBytes), Accepts: accepts(cfg.Sinks),
+		MaxBytes: int64(keep.MaxBytes),
 	}
 }
 
-// buildDelivery makes a worker for each sink.
-func (a *App) buildDelivery(opts Options) (err error) {
-	destinations := make([]delivery.Destination, 0, len(a.cfg.Sinks))
-	for i := range a.cfg.Sinks {
-		settings := &a.cfg.Sinks[i]
-		sink, err := newSink(settings, opts)
+// newDelivery makes a worker for each sink of a configuration.
+func (a *App) newDelivery(cfg *config.Config) (*delivery.Delivery, error) {
+	destinations := make([]delivery.Destination, 0, len(cfg.Sinks))
+	for i := range cfg.Sinks {
+		settings := &cfg.Sinks[i]
+		sink, err := newSink(settings, a.opts.Stdout)
 		if err != nil {
-			return fmt.Errorf("sink %s: %w", settings.Name, err)
+			return nil, fmt.Errorf("sink %s: %w", settings.Name, err)
 		}
 		destinations = append(destinations, delivery.Destination{
 			Name: settings.Name, Sink: sink, MaxAge: settings.Retry.MaxAge,
 		})
 	}
-	appIDs := appByTenantID(a.cfg)
-	a.delivery, err = delivery.New(delivery.Config{
+	appIDs := appByTenantID(cfg)
+	return delivery.New(delivery.Config{
 		Sinks: destinations, Grace: stopDelivery,
 		AppOf: func(tenantID string) string { return appIDs[tenantID] },
 		Rand:  newRand(), Logger: a.component("delivery"), Registerer: a.registry,
 	}, a.store)
-	return err
 }
 
 // newSink makes the sink of a checked configuration, which has exactly one
 // kind.
-func newSink(sink *config.Sink, opts Options) (delivery.Sink, error) {
-	return file.New(file.Config{Path: sink.File.Path, Writer: opts.Stdout})
+func newSink(sink *config.Sink, stdout io.Writer) (delivery.Sink, error) {
+	return file.New(file.Config{Path: sink.File.Path, Writer: stdout})
 }
 
 func appByTenantID(cfg *config.Config) map[string]string {
@@ -90,4 +90,13 @@ func appByTenantID(cfg *config.Config) map[string]string {
 		byTenant[tenant.TenantID] = clientIDs[tenant.App]
 	}
 	return byTenant
+}
+
+func appByTenantName(cfg *config.Config) map[string]string {
+	byID := appByTenantID(cfg)
+	byName := map[string]string{}
+	for _, tenant := range cfg.Tenants {
+		byName[tenant.Name] = byID[tenant.TenantID]
+	}
+	return byName
 }

@@ -17,11 +17,13 @@ func (t *term) start(ctx context.Context, e *entry) {
 	}
 	action, situation, pending := e.action, t.situation(e), e.unsaved
 	terms, wish := t.terms(&e.record), t.wishes[e.record.Name]
+	// Taken by value: the configuration may replace them while the job runs.
+	tenant, policy := e.tenant.Tenant, e.tenant.policy
 	draw := t.m.cfg.Rand.Float64()
 	t.job(ctx, func() func(time.Time) error {
 		call, end := callContext(ctx, t.m.cfg.Grace)
 		defer end()
-		o := t.apply(call, e.tenant, situation, action, wish, terms, draw)
+		o := t.apply(call, target{tenant, policy, wish, terms}, situation, action, draw)
 		if o.done {
 			pending = append(pending, o.change)
 		}
@@ -48,8 +50,16 @@ type outcome struct {
 	saveErr error
 }
 
+// target is what an action is applied to and by.
+type target struct {
+	tenant Tenant
+	policy Policy
+	wish   *graph.Wish
+	terms  Terms
+}
+
 // apply does one action. It runs beside the loop.
-func (t *term) apply(ctx context.Context, tenant *tenant, s Situation, a Action, wish *graph.Wish, terms Terms, draw float64) outcome {
+func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw float64) outcome {
 	var got answer
 	r := s.Record
 	switch a.Verb {
@@ -62,24 +72,27 @@ func (t *term) apply(ctx context.Context, tenant *tenant, s Situation, a Action,
 			// The record as it was is offered again: that tells when the store is back.
 			return outcome{saveErr: err, unsaved: []graph.Change{{Record: r}}}
 		}
-		got.sub, got.err = tenant.Client.Create(ctx, t.request(r, wish, Ask(time.Now(), wish, terms, t.m.cfg.Policy, tenant.Scale)))
+		got.sub, got.err = to.tenant.Client.Create(ctx, t.request(r, to.wish, t.ask(to)))
 	case Renew:
-		expiry := Ask(time.Now(), wish, terms, t.m.cfg.Policy, tenant.Scale)
-		got.sub, got.err = tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: expiry})
+		got.sub, got.err = to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: t.ask(to)})
 	case Check:
-		got.sub, got.err = tenant.Client.Get(ctx, r.ID)
+		got.sub, got.err = to.tenant.Client.Get(ctx, r.ID)
 	case Delete:
-		got.err = tenant.Client.Delete(ctx, r.ID)
+		got.err = to.tenant.Client.Delete(ctx, r.ID)
 	case Wait:
 		return outcome{} // only to offer the store again what it did not take
 	case List, Adopt, Forget, Lapse:
 	}
-	o := outcome{done: true, change: settle(time.Now(), s, a, got, tenant.policy, draw), callErr: got.err}
+	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), callErr: got.err}
 	if limit, kind := t.limitOf(r.Resource, got.err); limit > 0 {
 		// Not worth a second try: Graph will say it again.
 		o.saveErr = fatal(t.m.cfg.Store.LearnLimit(ctx, t.id, kind, limit))
 	}
 	return o
+}
+
+func (t *term) ask(to target) time.Time {
+	return Ask(time.Now(), to.wish, to.terms, t.m.cfg.Policy, to.tenant.Scale)
 }
 
 // limitOf reads from an answer that a lifetime was refused which one Graph
@@ -186,7 +199,7 @@ func (t *term) learn(now time.Time, e *entry, o outcome) {
 	if limit, kind := t.limitOf(e.record.Resource, o.callErr); limit > 0 {
 		t.limits[kind] = limit
 	}
-	if graph.Classify(o.callErr) == graph.ReasonThrottled {
+	if e.tenant != nil && graph.Classify(o.callErr) == graph.ReasonThrottled {
 		e.tenant.writes.pause(latest(now.Add(retryAfter(o.callErr)), o.change.Record.NextAt))
 	}
 }

@@ -55,6 +55,9 @@ type Tenant struct {
 	// App names the registration; tenants of one app share its budget.
 	App    string
 	Client client
+	// Skew is how far Graph's clock is ahead of ours, by its last answer; nil
+	// when nobody measures it.
+	Skew func() time.Duration
 	// Scale is how much faster Graph's time runs than ours, 1 in production.
 	Scale float64
 	// QuotaShare is the share of Graph's documented limits to use, in (0,1].
@@ -66,7 +69,6 @@ type Tenant struct {
 type Config struct {
 	Store    records
 	Identity identity
-	Tenants  []Tenant
 	Rules    *graph.Rules
 	Policy   Policy
 	// Parallel is how many calls to Graph may be under way, 16 when 0.
@@ -106,8 +108,5 @@ func (c Config) validate() error {
 	need(c.Store != nil && c.Identity != nil && c.Rules != nil && c.Prove != nil, "store, identity, rules and proof are required")
 	need(c.Rand != nil && c.Logger != nil && c.Registerer != nil, "random source, logger and registerer are required")
 	need(c.Policy.TriesLeft > 0 && c.Policy.RetryBase > 0 && c.Policy.RenewLatest < 1, "policy is incomplete")
-	for _, t := range c.Tenants {
-		need(t.Client != nil && t.QuotaShare > 0 && t.QuotaShare <= 1, "tenant "+t.Name+" has no client or no share of the quota")
-	}
 	return errors.Join(faults...)
 }

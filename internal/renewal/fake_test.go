@@ -30,9 +30,12 @@ type fakeGraph struct {
 
 	mu    sync.Mutex
 	life  time.Duration // the most that is granted
-	live  map[string]graph.Subscription
-	next  int
-	calls []string
+	ahead time.Duration // of our clock
+	// tooLong counts requests beyond the maximum by Graph's clock.
+	tooLong int
+	live    map[string]graph.Subscription
+	next    int
+	calls   []string
 }
 
 func newFakeGraph(life time.Duration) *fakeGraph {
@@ -53,7 +56,7 @@ func (f *fakeGraph) call(ctx context.Context, op graph.Operation, id string, do 
 	f.mu.Lock()
 	f.calls = append(f.calls, strings.TrimSpace(string(op)+" "+id))
 	for id, sub := range f.live {
-		if !time.Now().Before(sub.ExpiresAt) {
+		if !f.now().Before(sub.ExpiresAt) {
 			delete(f.live, id)
 		}
 	}
@@ -77,8 +80,11 @@ func (f *fakeGraph) Create(ctx context.Context, sub graph.Subscription) (graph.S
 	return sub, err
 }
 
+func (f *fakeGraph) now() time.Time { return time.Now().Add(f.ahead) }
+
 func (f *fakeGraph) grant(asked time.Time) time.Time {
-	if most := time.Now().Add(f.life); asked.After(most) {
+	if most := f.now().Add(f.life); asked.After(most) {
+		f.tooLong++
 		return most
 	}
 	return asked
@@ -331,15 +337,35 @@ func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *w
 	w := &world{t: t, graph: g, store: s, prove: func(context.Context) error { return nil }}
 	w.manager, err = renewal.New(renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
-		Tenants: []renewal.Tenant{{Name: "contoso", App: "hooks", Client: g, Scale: 1, QuotaShare: 0.9}},
-		Prove:   func(ctx context.Context) error { return w.prove(ctx) },
-		Rand:    rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Prove: func(ctx context.Context) error { return w.prove(ctx) },
+		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.manager.SetWishes(wishes)
+	w.want(wishes...)
 	return w
+}
+
+// want replaces what is desired.
+func (w *world) want(wishes ...graph.Wish) {
+	w.t.Helper()
+	w.wantAt(0, wishes...)
+}
+
+// wantAt is want with a skew that was measured.
+func (w *world) wantAt(skew time.Duration, wishes ...graph.Wish) {
+	w.t.Helper()
+	err := w.manager.SetDesired(renewal.Desired{
+		Tenants: []renewal.Tenant{{
+			Name: "contoso", App: "hooks", Client: w.graph, Scale: 1, QuotaShare: 0.9,
+			Skew: func() time.Duration { return skew },
+		}},
+		Wishes: wishes,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // lead begins a term; stop ends it and gives its error.

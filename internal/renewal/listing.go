@@ -15,28 +15,53 @@ const listsPerTenant = 25
 // wait for it.
 func (t *term) list(ctx context.Context, tenant *tenant) {
 	tenant.listBusy = true
-	began := time.Now()
+	began, client := time.Now(), tenant.Client
 	t.job(ctx, func() func(time.Time) error {
-		subs, err := tenant.Client.List(ctx)
+		subs, err := client.List(ctx)
 		return func(now time.Time) error {
 			tenant.listBusy = false
 			if err != nil {
-				t.listFailed(now, tenant, err)
+				t.listFailed(ctx, now, tenant, err)
 				return fatal(err)
 			}
-			tenant.listAttempt, tenant.listWanted = 0, false
+			if tenant.listReason != "" {
+				t.log.InfoContext(ctx, "tenant is listed again", "tenant", tenant.Name)
+			}
+			tenant.listAttempt, tenant.listReason, tenant.listWanted = 0, "", false
 			t.listed(now, tenant, began, subs)
 			return nil
 		}
 	})
 }
 
-func (t *term) listFailed(now time.Time, tenant *tenant, err error) {
+// listFailed backs off. What waits for the listing says so, once for each new
+// reason; nothing is created or deleted from an inventory that was not seen.
+func (t *term) listFailed(ctx context.Context, now time.Time, tenant *tenant, err error) {
 	tenant.listAttempt++
-	p := tenant.policy
+	p, reason := tenant.policy, graph.Classify(err)
 	tenant.listAt = now.Add(max(retryAfter(err), backoff(p.RetryBase, p.RetryMax, tenant.listAttempt, t.m.cfg.Rand.Float64())))
-	t.log.Warn("listing failed, trying again", "tenant", tenant.Name,
-		"reason", string(graph.Classify(err)), "retry_at", tenant.listAt, "error", detail(err))
+	if reason == tenant.listReason {
+		return
+	}
+	tenant.listReason = reason
+	t.log.WarnContext(ctx, "listing failed, trying again", "tenant", tenant.Name,
+		"reason", string(reason), "retry_at", tenant.listAt, "error", detail(err))
+	for _, e := range t.entries {
+		if e.tenant == tenant && !e.busy && e.record.ID == "" && e.record.Ambiguous {
+			t.explain(ctx, e, reason, detail(err))
+		}
+	}
+}
+
+// explain stores why a record waits.
+func (t *term) explain(ctx context.Context, e *entry, reason graph.Reason, text string) {
+	r := e.record
+	r.Reason, r.Detail = reason, text
+	t.set(e, r)
+	e.unsaved = append(e.unsaved, graph.Change{Record: r})
+	e.action = Action{Verb: Wait}
+	t.agenda.remove(e)
+	t.start(ctx, e)
 }
 
 // listed reduces a listing to what is ours and looks again at the tenant's

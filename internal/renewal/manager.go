@@ -2,6 +2,7 @@ package renewal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -14,8 +15,25 @@ type Manager struct {
 	metrics *metrics
 
 	mu      sync.Mutex
-	desired []graph.Wish // guarded by mu; the wishes of the configuration
+	desired Desired // guarded by mu
 	changed chan struct{}
+}
+
+// Desired is what the configuration asks for: the complete set of its wishes,
+// and the tenants that they name.
+type Desired struct {
+	Tenants []Tenant
+	Wishes  []graph.Wish
+}
+
+func (d Desired) validate() error {
+	var faults []error
+	for _, t := range d.Tenants {
+		if t.Client == nil || t.QuotaShare <= 0 || t.QuotaShare > 1 {
+			faults = append(faults, fmt.Errorf("tenant %s has no client or no share of the quota", t.Name))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // New checks the configuration. It does no I/O and starts nothing.
@@ -31,20 +49,26 @@ func New(cfg Config) (*Manager, error) {
 	return &Manager{cfg: cfg, metrics: m, changed: make(chan struct{}, 1)}, nil
 }
 
-// SetWishes replaces the complete set of wishes of the configuration. What is
-// missing from it is deleted at Graph by the leader. It is safe for concurrent
-// use and may be called before and during Run.
-func (m *Manager) SetWishes(wishes []graph.Wish) {
+// SetDesired replaces what the configuration asks for. A subscription that is
+// missing from it is deleted at Graph by the leader; one whose tenant is
+// missing is left alone, since nobody has a client for it. It is safe for
+// concurrent use and may be called before and during Run. An error changes
+// nothing.
+func (m *Manager) SetDesired(d Desired) error {
+	if err := d.validate(); err != nil {
+		return fmt.Errorf("renewal: %w", err)
+	}
 	m.mu.Lock()
-	m.desired = wishes
+	m.desired = d
 	m.mu.Unlock()
 	select {
 	case m.changed <- struct{}{}:
 	default: // a change is announced already, and it will read the newest set
 	}
+	return nil
 }
 
-func (m *Manager) wishes() []graph.Wish {
+func (m *Manager) wanted() Desired {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.desired

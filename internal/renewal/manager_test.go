@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
+	"github.com/graphsubd/graphsubd/internal/renewal"
 )
 
 const week = 7 * 24 * time.Hour
@@ -221,7 +222,7 @@ func TestStoreAwayRenewsFromMemory(t *testing.T) {
 		w.lead()
 		time.Sleep(time.Hour)
 		s.setAway(true)
-		w.manager.SetWishes([]graph.Wish{wish("b")}) // a goes, b comes, but not now
+		w.want(wish("b")) // a goes, b comes, but not now
 		time.Sleep(3 * week)
 		if n := g.count("renew s1"); n < 3 {
 			t.Errorf("%d renewals in three weeks", n)
@@ -435,6 +436,30 @@ func TestLimitThatGraphNamesIsKept(t *testing.T) {
 	})
 }
 
+func TestTenantThatIsNotConfiguredIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := newFakeGraph(week), newFakeStore()
+		w := newWorld(t, g, s, wish("a"))
+		w.lead()
+		time.Sleep(time.Hour)
+		if err := w.manager.SetDesired(renewal.Desired{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if calls := g.count("list") + g.count("create") + g.count("delete"); calls != 2 || len(g.ids()) != 1 {
+			t.Errorf("%d calls, want one list and one create", calls)
+		}
+		w.want(wish("a"))
+		time.Sleep(2 * week)
+		if err := w.stop(nil); err != nil {
+			t.Error(err)
+		}
+		if g.count("create") != 1 || g.count("renew s1") < 2 {
+			t.Errorf("calls %v", g.calls)
+		}
+	})
+}
+
 func TestLifecycleEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFakeGraph(week), newFakeStore()
@@ -498,4 +523,29 @@ func TestNothingIsCreatedBeforeWeCanBeReached(t *testing.T) {
 			t.Errorf("%d creates once it was", n)
 		}
 	})
+}
+
+func TestClocksThatDiffer(t *testing.T) {
+	for _, skew := range []time.Duration{-10 * time.Minute, -4 * time.Minute, 3 * time.Second, 4 * time.Minute, 10 * time.Minute} {
+		t.Run(skew.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, s := newFakeGraph(week), newFakeStore()
+				g.ahead = skew
+				w := newWorld(t, g, s)
+				w.wantAt(skew, wish("a"))
+				w.lead()
+				time.Sleep(4 * week)
+				if err := w.stop(nil); err != nil {
+					t.Error(err)
+				}
+				if g.count("create") != 1 || g.tooLong > 0 {
+					t.Errorf("%d creates, %d asked for more than the maximum", g.count("create"), g.tooLong)
+				}
+				r := s.record(t, "a", "g")
+				if life := r.ExpiresAt.Sub(r.GrantedAt); life < week-6*time.Minute-3*time.Second || life > week {
+					t.Errorf("a life of a week is taken for %v", life)
+				}
+			})
+		})
+	}
 }

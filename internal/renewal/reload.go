@@ -25,9 +25,9 @@ func (t *term) reload(ctx context.Context) {
 	}
 	t.reloadBusy, t.reloadAgain, t.reloadAt = true, false, time.Time{}
 	first := !t.loaded
-	wishes := t.m.wishes()
+	wanted := t.m.wanted()
 	t.job(ctx, func() func(time.Time) error {
-		p, err := t.read(ctx, wishes, first)
+		p, err := t.read(ctx, wanted.Wishes, first)
 		return func(now time.Time) error {
 			t.reloadBusy = false
 			if t.reloadAgain {
@@ -37,6 +37,7 @@ func (t *term) reload(ctx context.Context) {
 				return t.reloadFailed(now, err)
 			}
 			t.reloadAttempt = 0
+			t.setTenants(now, wanted.Tenants)
 			t.take(now, p, first)
 			return nil
 		}

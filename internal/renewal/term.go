@@ -26,6 +26,7 @@ type tenant struct {
 	listWanted, listBusy bool
 	listAt               time.Time
 	listAttempt          int
+	listReason           graph.Reason // why the last one failed, "" when it did not
 }
 
 // term is the loop's state for one term of leadership. Everything but jobs
@@ -59,26 +60,60 @@ type term struct {
 }
 
 func newTerm(m *Manager, id int64) *term {
-	now := time.Now()
-	t := &term{
+	return &term{
 		m: m, id: id, log: m.cfg.Logger.With("term", id),
 		landed: make(chan func(time.Time) error),
 		wishes: map[string]*graph.Wish{}, entries: map[graph.Key]*entry{}, names: map[string][]*entry{},
 		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[string]time.Duration{},
 		agenda: newAgenda(), soonness: newSoonness(),
 	}
-	for _, cfg := range m.cfg.Tenants {
+}
+
+// setTenants takes over the tenants that the configuration has now. One that
+// stays keeps its budgets, its listing and what waits in it.
+func (t *term) setTenants(now time.Time, list []Tenant) {
+	for name := range t.tenants {
+		if !slices.ContainsFunc(list, func(cfg Tenant) bool { return cfg.Name == name }) {
+			delete(t.tenants, name)
+		}
+	}
+	for _, cfg := range list {
 		if t.apps[cfg.App] == nil {
 			t.apps[cfg.App] = newBudget(now, writesPerApp, cfg.QuotaShare, cfg.Scale)
 		}
-		t.tenants[cfg.Name] = &tenant{
-			Tenant: cfg, policy: m.cfg.Policy.Compress(cfg.Scale), ready: newReady(),
-			app:    t.apps[cfg.App],
-			writes: newBudget(now, writesPerTenant, cfg.QuotaShare, cfg.Scale),
-			lists:  newBudget(now, listsPerTenant, cfg.QuotaShare, cfg.Scale),
+		known := t.tenants[cfg.Name]
+		if known == nil {
+			known = &tenant{
+				ready:  newReady(),
+				writes: newBudget(now, writesPerTenant, cfg.QuotaShare, cfg.Scale),
+				lists:  newBudget(now, listsPerTenant, cfg.QuotaShare, cfg.Scale),
+			}
+			t.tenants[cfg.Name] = known
 		}
+		if cfg.Skew != nil {
+			cfg.Client = skewed{cfg.Client, cfg.Skew}
+		}
+		known.Tenant, known.policy, known.app = cfg, t.m.cfg.Policy.Compress(cfg.Scale), t.apps[cfg.App]
 	}
-	return t
+	for _, e := range t.entries {
+		t.place(e)
+	}
+}
+
+// place joins an entry with its tenant, which may have come, changed or gone.
+func (t *term) place(e *entry) {
+	to := t.tenants[e.record.Tenant]
+	if to == e.tenant {
+		return
+	}
+	if e.tenant != nil {
+		e.tenant.ready.remove(e)
+	}
+	if e.tenant = to; to == nil {
+		t.agenda.remove(e)
+		t.log.Warn("subscription of a tenant that is not configured is left alone",
+			"subscription", e.record.Name, "tenant", e.record.Tenant)
+	}
 }
 
 // run is the loop: look at what is due, start what the budgets allow, sleep
@@ -261,17 +296,13 @@ func (t *term) wakeAll(now time.Time) {
 
 // add takes an entry for a record into the loop's hands.
 func (t *term) add(now time.Time, r graph.Record) {
-	e := &entry{record: r, tenant: t.tenants[r.Tenant], wake: now, atAgenda: -1, atReady: -1, atSoonness: -1}
+	e := &entry{record: r, wake: now, atAgenda: -1, atReady: -1, atSoonness: -1}
 	t.entries[r.Key()] = e
 	t.names[r.Name] = append(t.names[r.Name], e)
 	t.m.metrics.countState(r.State, 1)
-	if e.tenant == nil {
-		t.log.Warn("subscription of a tenant that is not configured is left alone",
-			"subscription", r.Name, "tenant", r.Tenant)
-		return
-	}
-	t.agenda.put(e)
 	t.rank(e)
+	t.place(e)
+	t.wake(now, e)
 }
 
 // set replaces an entry's record.

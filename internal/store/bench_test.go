@@ -1,32 +1,15 @@
 package store_test
 
 import (
-	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
 )
-
-func openBench(b *testing.B) *store.Store {
-	b.Helper()
-	s, err := store.Open(b.Context(), store.Config{Path: filepath.Join(b.TempDir(), "store.db"), Owner: "bench"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			b.Error(err)
-		}
-	})
-	return s
-}
 
 // benchRow is an ordinary change of about the size that Graph sends.
 func benchRow(n int64) notification.Row {
@@ -52,14 +35,14 @@ func benchRow(n int64) notification.Row {
 func BenchmarkAppend(b *testing.B) {
 	for _, callers := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			s := openBench(b)
+			s := open(b, store.Config{})
 			var next atomic.Int64
 			var group sync.WaitGroup
 			b.ResetTimer()
 			for range callers {
 				group.Go(func() {
 					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-						if err := s.Append(context.Background(), []notification.Row{benchRow(n)}); err != nil {
+						if err := s.Append(b.Context(), []notification.Row{benchRow(n)}); err != nil {
 							b.Error(err)
 							return
 						}
@@ -74,8 +57,8 @@ func BenchmarkAppend(b *testing.B) {
 
 // BenchmarkRoute measures rows routed to two sinks.
 func BenchmarkRoute(b *testing.B) {
-	s := openBench(b)
-	prepareBench(b, s)
+	s := open(b, store.Config{})
+	seed(b, s)
 	for n := 0; n < b.N; n += 1000 {
 		rows := make([]notification.Row, min(1000, b.N-n))
 		for i := range rows {
@@ -94,23 +77,4 @@ func BenchmarkRoute(b *testing.B) {
 		routed += n
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-}
-
-func prepareBench(b *testing.B, s *store.Store) {
-	b.Helper()
-	row := benchRow(0)
-	term, err := s.NewTerm(b.Context(), "bench")
-	if err != nil {
-		b.Fatal(err)
-	}
-	wish := graph.Wish{
-		Name: row.Address.Name, Gen: row.Address.Gen, TenantID: row.TenantID, Sinks: []string{"orders", "archive"},
-	}
-	if err := s.PutWishes(b.Context(), term, graph.SourceFile, []graph.Wish{wish}); err != nil {
-		b.Fatal(err)
-	}
-	record := graph.Record{Name: wish.Name, Gen: wish.Gen, ID: row.SubscriptionID, State: graph.StateActive}
-	if err := s.Save(b.Context(), term, graph.Change{Record: record}); err != nil {
-		b.Fatal(err)
-	}
 }

@@ -17,7 +17,7 @@ func (s *Store) Claim(ctx context.Context, sink string, limit int, lease time.Du
 	if limit <= 0 {
 		return nil, nil
 	}
-	return write(ctx, s.queue, laneWork, "claim", func(ctx context.Context, t *transaction) ([]notification.Delivery, error) {
+	return write(ctx, s.queue, laneSink, "claim", func(ctx context.Context, t *transaction) ([]notification.Delivery, error) {
 		now := time.Now()
 		claimed, ids, err := due(ctx, t, sink, limit, now)
 		if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) Settle(ctx context.Context, outcomes []notification.Outcome) err
 	if len(outcomes) == 0 {
 		return nil
 	}
-	lost, err := write(ctx, s.queue, laneWork, "settle", func(ctx context.Context, t *transaction) (lost int, err error) {
+	lost, err := write(ctx, s.queue, laneSink, "settle", func(ctx context.Context, t *transaction) (lost int, err error) {
 		now := time.Now()
 		for i := range outcomes {
 			ours, err := s.settle(ctx, t, &outcomes[i], now)
@@ -125,7 +125,7 @@ func (s *Store) NextDue(ctx context.Context, sink string) (at time.Time, found b
 // releaseClaims frees what former processes had claimed: the lock says that
 // none of them lives.
 func (s *Store) releaseClaims(ctx context.Context) error {
-	_, err := write(ctx, s.queue, laneWork, "release claims", func(ctx context.Context, t *transaction) (int64, error) {
+	_, err := write(ctx, s.queue, laneSink, "release claims", func(ctx context.Context, t *transaction) (int64, error) {
 		return t.exec(ctx, `UPDATE delivery SET owner = '', until = 0, next_at = ?
 			WHERE state = 'pending' AND owner <> '' AND owner <> ?`, micros(time.Now()), s.cfg.Owner)
 	})

@@ -27,8 +27,8 @@
 // # Goroutines
 //
 // Open starts one, the writer, which owns the one connection that writes and
-// takes all writes by priority: appends, the leader's, the router's and the
-// sinks', retention's. Close ends and joins it. Run has two loops, the router
+// takes all writes by priority: appends, the leader's, the sinks', the
+// router's, retention's. Close ends and joins it. Run has two loops, the router
 // and the retention, and joins them. Readers have connections of their own and
 // hold no cursor after a method has returned.
 //

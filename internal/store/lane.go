@@ -16,7 +16,8 @@ type lane int
 const (
 	laneAppend lane = iota
 	laneLeader
-	laneWork // the router's and the sinks'
+	laneSink // claims and how they ended
+	laneRouter
 	laneRetention
 	lanes
 )
@@ -25,16 +26,15 @@ const (
 // between two of their transactions. Receiving wins under overload, but the
 // leader's writes and the router must not stand still.
 func (l lane) patience() time.Duration {
-	switch l {
-	case laneLeader:
-		return 10 * time.Millisecond
-	case laneWork:
-		return 50 * time.Millisecond
-	case laneRetention:
-		return time.Second
-	}
-	return 0
+	return [lanes]time.Duration{
+		laneLeader: 10 * time.Millisecond, laneSink: 50 * time.Millisecond,
+		laneRouter: 50 * time.Millisecond, laneRetention: time.Second,
+	}[l]
 }
+
+// shared says whether jobs of a lane share a transaction, and so a sync: where
+// they are small and many.
+func (l lane) shared() bool { return l == laneAppend || l == laneSink }
 
 // job is one write. Only the writer touches it between its queueing and the
 // send on done, but for abandoned.

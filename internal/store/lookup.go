@@ -99,8 +99,10 @@ func (r *stored) subscription() string { return strings.ToLower(r.SubscriptionID
 // the name for what is about the whole subscription.
 func (r *stored) key() string {
 	if r.Kind != notification.KindOperation {
-		// Names in any case are accepted, as in the decoding of what arrives.
-		var item struct{ Resource string }
+		// The name matches in any case, as in the decoding of what arrives.
+		var item struct {
+			Resource string `json:"resource"`
+		}
 		if json.Unmarshal(r.Item, &item) == nil && item.Resource != "" {
 			return strings.ToLower(item.Resource)
 		}

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -22,7 +22,7 @@ type metrics struct {
 	oldest map[string]time.Time // creation of the oldest pending delivery by sink; guarded by mu
 }
 
-func newMetrics(registerer prometheus.Registerer, t *tally, size func() int64) (*metrics, func(), error) {
+func newMetrics(registerer prometheus.Registerer, t *tally, size func() int64) (*metrics, error) {
 	m := &metrics{
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "graphsubd_store_commit_duration_seconds",
@@ -45,26 +45,12 @@ func newMetrics(registerer prometheus.Registerer, t *tally, size func() int64) (
 		Name: "graphsubd_store_bytes",
 		Help: "Size of the database with its log.",
 	}, func() float64 { return float64(size()) })
-	unregister, err := register(registerer, m.commit, m.gaps, m.term, bytes, newTallyCollector(t, m))
-	return m, unregister, err
-}
-
-// register registers all or none; unregister takes them back.
-func register(registerer prometheus.Registerer, collectors ...prometheus.Collector) (unregister func(), err error) {
-	var done []prometheus.Collector
-	unregister = func() {
-		for _, c := range done {
-			registerer.Unregister(c)
+	for _, collector := range []prometheus.Collector{m.commit, m.gaps, m.term, bytes, newTallyCollector(t, m)} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("register the store's metrics: %w", err)
 		}
 	}
-	for _, c := range collectors {
-		if err := registerer.Register(c); err != nil {
-			unregister()
-			return nil, errors.Join(errors.New("register the store's metrics"), err)
-		}
-		done = append(done, c)
-	}
-	return unregister, nil
+	return m, nil
 }
 
 func (m *metrics) setOldest(oldest map[string]time.Time) {
@@ -123,7 +109,11 @@ func (c *tallyCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.backlog, float64(rows), sink)
 		gauge(c.age, ages[sink].Seconds(), sink)
 	}
-	for sink, rows := range c.tally.deadRows() {
+	dead := c.tally.deadRows()
+	for sink := range c.tally.pendingRows() {
+		dead[sink] += 0 // a sink without dead letters is shown too
+	}
+	for sink, rows := range dead {
 		gauge(c.dead, float64(rows), sink)
 	}
 	rows := c.tally.quarantineRows()

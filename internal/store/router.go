@@ -52,7 +52,7 @@ func (s *Store) Route(ctx context.Context, limit int) (int, error) {
 	if limit <= 0 {
 		return 0, nil
 	}
-	return write(ctx, s.queue, laneWork, "route", func(ctx context.Context, t *transaction) (int, error) {
+	return write(ctx, s.queue, laneRouter, "route", func(ctx context.Context, t *transaction) (int, error) {
 		return s.router.step(ctx, t, limit, time.Now())
 	})
 }

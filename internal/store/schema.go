@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	"github.com/pressly/goose/v3"
@@ -26,6 +27,10 @@ const pageSize = 8192
 
 // majorStep divides a schema version into its major and the rest.
 const majorStep = 1000
+
+// writerCache is the page cache of the connection that writes, in KiB: a step
+// of the router has to fit, or its pages are written twice.
+const writerCache = 32 << 10
 
 // dataSource gives the name of a database file for the driver. Every commit
 // is synced; the log is moved into the file every 4,000 pages, 32 MiB.
@@ -46,6 +51,14 @@ func migrate(ctx context.Context, path string, logger *slog.Logger) (err error) 
 	source, err := dataSource(path)
 	if err != nil {
 		return err
+	}
+	// SQLite would let others read it; the log gets the mode of the file.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return unavailable("open store", err)
+	}
+	if err := file.Close(); err != nil {
+		return unavailable("open store", err)
 	}
 	db, err := sql.Open("sqlite", source)
 	if err != nil {

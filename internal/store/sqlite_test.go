@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/store"
 	"github.com/graphsubd/graphsubd/internal/store/storetest"
 )
@@ -18,4 +19,57 @@ func TestConformance(t *testing.T) {
 			return store.Open(ctx, cfg)
 		}
 	})
+}
+
+// open opens a store and closes it after the test.
+func open(tb testing.TB, cfg store.Config) *store.Store {
+	tb.Helper()
+	if cfg.Path == "" {
+		cfg.Path = filepath.Join(tb.TempDir(), "store.db")
+	}
+	cfg.Owner = "test"
+	s, err := store.Open(tb.Context(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// seed stores the wish and the record that benchRow is for.
+func seed(tb testing.TB, s *store.Store) (term int64) {
+	tb.Helper()
+	row := benchRow(0)
+	term, err := s.NewTerm(tb.Context(), "test")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	wish := graph.Wish{
+		Name: row.Address.Name, Gen: row.Address.Gen, TenantID: row.TenantID, Sinks: []string{"orders", "archive"},
+	}
+	if err := s.PutWishes(tb.Context(), term, graph.SourceFile, []graph.Wish{wish}); err != nil {
+		tb.Fatal(err)
+	}
+	record := graph.Record{Name: wish.Name, Gen: wish.Gen, ID: row.SubscriptionID, State: graph.StateActive}
+	if err := s.Save(tb.Context(), term, graph.Change{Record: record}); err != nil {
+		tb.Fatal(err)
+	}
+	return term
+}
+
+func routeAll(tb testing.TB, s *store.Store) {
+	tb.Helper()
+	for {
+		n, err := s.Route(tb.Context(), 500)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
 }

@@ -23,8 +23,6 @@ type Store struct {
 	writing sync.WaitGroup
 	tally   *tally
 	metrics *metrics
-	// unregister takes the metrics back at Close.
-	unregister func()
 
 	// ids and router belong to the writer.
 	ids    *idSource
@@ -76,7 +74,7 @@ func open(ctx context.Context, cfg Config, lock *flock.Flock) (s *Store, err err
 	if err := migrate(ctx, cfg.Path, cfg.Logger); err != nil {
 		return nil, err
 	}
-	source, err := dataSource(cfg.Path)
+	source, err := dataSource(cfg.Path, fmt.Sprintf("cache_size(-%d)", writerCache))
 	if err != nil {
 		return nil, err
 	}
@@ -85,15 +83,13 @@ func open(ctx context.Context, cfg Config, lock *flock.Flock) (s *Store, err err
 		arrived: make(chan struct{}, 1), lifecycle: make(chan struct{}, 1), pending: map[string]chan struct{}{},
 	}
 	s.router = newRouter(s)
-	if s.metrics, s.unregister, err = newMetrics(cfg.Registerer, s.tally, s.size); err != nil {
+	if s.metrics, err = newMetrics(cfg.Registerer, s.tally, s.size); err != nil {
 		return nil, err
 	}
 	if s.reader, err = newReader(cfg.Path); err != nil {
-		s.unregister()
 		return nil, err
 	}
 	if err := s.load(ctx); err != nil {
-		s.unregister()
 		return nil, errors.Join(err, s.reader.close())
 	}
 	w := &writer{queue: s.queue, source: source, observer: s.metrics.commit, failed: s.router.forget}
@@ -142,7 +138,6 @@ func (s *Store) Close() (err error) {
 func (s *Store) shut() error {
 	s.queue.close()
 	s.writing.Wait()
-	s.unregister()
 	return s.reader.close()
 }
 

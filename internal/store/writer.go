@@ -12,7 +12,7 @@ import (
 	"github.com/graphsubd/graphsubd/internal/graph"
 )
 
-// A transaction takes jobs of one lane until none waits or one of these is
+// A shared transaction takes jobs until none waits or one of these is
 // reached. Time bounds how long other lanes wait; rows and bytes bound what
 // one sync has to write.
 const (
@@ -48,39 +48,53 @@ func (w *writer) loop(ctx context.Context) {
 	w.disconnect(ctx, true)
 }
 
-// transact runs the waiting jobs of a lane in one transaction and answers
-// them when it has ended.
+// transact runs one job, or the waiting ones of a lane that shares, in one
+// transaction and answers them when it has ended.
 func (w *writer) transact(ctx context.Context, l lane) {
 	start := time.Now()
 	first := w.queue.take(l)
 	if first == nil {
 		return
 	}
+	jobs, healthy := []*job{first}, true
 	t, err := w.begin(ctx)
-	jobs := []*job{first}
-	suspect := false
-	if err == nil {
-		jobs, suspect, err = w.fill(ctx, t, l, first, start)
+	switch {
+	case err != nil:
+	case l.shared():
+		jobs, healthy, err = w.fill(ctx, t, l, first, start)
+	default:
+		err = first.run(ctx, t)
 	}
 	if err == nil {
 		_, err = t.exec(ctx, "COMMIT")
 		w.observer.Observe(time.Since(start).Seconds())
 	}
-	if err != nil {
-		w.failed()
-	} else {
-		for _, hook := range t.hooks {
-			hook()
-		}
-	}
-	if err != nil || suspect {
-		w.disconnect(ctx, false)
-	}
+	w.end(ctx, t, err, healthy)
 	for _, j := range jobs {
 		if err != nil && j.err == nil {
 			j.err = err
 		}
 		j.done <- j.err
+	}
+}
+
+// end runs the hooks of what is durable, or undoes what is not. A connection
+// whose database failed is not used again: after a failed sync nobody knows
+// what it believes to be written.
+func (w *writer) end(ctx context.Context, t *transaction, err error, healthy bool) {
+	if err == nil {
+		for _, hook := range t.hooks {
+			hook()
+		}
+	} else {
+		w.failed()
+		if healthy = onlyUnavailable(err) == nil; healthy {
+			_, err := t.exec(ctx, "ROLLBACK")
+			healthy = err == nil
+		}
+	}
+	if !healthy {
+		w.disconnect(ctx, false)
 	}
 }
 
@@ -94,15 +108,16 @@ func (w *writer) begin(ctx context.Context) (*transaction, error) {
 }
 
 // fill runs jobs until the group is full. An error means that the transaction
-// is lost to all of them; suspect says that one job failed by the database.
-func (w *writer) fill(ctx context.Context, t *transaction, l lane, first *job, start time.Time) (jobs []*job, suspect bool, err error) {
+// is lost to all of them; healthy is false when the database failed one.
+func (w *writer) fill(ctx context.Context, t *transaction, l lane, first *job, start time.Time) (jobs []*job, healthy bool, err error) {
+	healthy = true
 	yielded := false
 	for j := first; ; j = w.queue.take(l) {
 		if j == nil {
 			// Callers that the last commit released come back at about the
 			// same time; letting them run once saves them a sync each.
-			if yielded || l != laneAppend {
-				return jobs, suspect, nil
+			if yielded {
+				return jobs, healthy, nil
 			}
 			yielded = true
 			runtime.Gosched()
@@ -110,14 +125,15 @@ func (w *writer) fill(ctx context.Context, t *transaction, l lane, first *job, s
 		}
 		jobs = append(jobs, j)
 		if l == laneAppend {
+			// What an append refuses it refuses before it writes.
 			j.err = j.run(ctx, t)
 			err = onlyUnavailable(j.err)
 		} else {
 			err = w.guarded(ctx, t, j)
-			suspect = suspect || errors.Is(j.err, graph.ErrStoreUnavailable)
+			healthy = healthy && onlyUnavailable(j.err) == nil
 		}
 		if err != nil || time.Since(start) > groupTime || t.appended.rows >= groupRows || t.appended.bytes >= groupBytes {
-			return jobs, suspect, err
+			return jobs, healthy, err
 		}
 	}
 }
@@ -131,7 +147,6 @@ func (w *writer) guarded(ctx context.Context, t *transaction, j *job) error {
 	}
 	if j.err = j.run(ctx, t); j.err != nil {
 		t.hooks = t.hooks[:hooks]
-		w.failed()
 		if _, err := t.exec(ctx, "ROLLBACK TO job"); err != nil {
 			return err
 		}

@@ -1,15 +1,14 @@
 package storetest
 
 import (
-	"testing"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
 )
 
-func deliveryCases() map[string]func(*testing.T, Opener) {
-	return map[string]func(*testing.T, Opener){
+func deliveryCases() map[string]func(*world) {
+	return map[string]func(*world){
 		"ClaimIsExclusive":         claimIsExclusive,
 		"ClaimIsTakenOver":         claimIsTakenOver,
 		"ClaimTakesTheOldestFirst": claimTakesTheOldestFirst,
@@ -22,8 +21,9 @@ func deliveryCases() map[string]func(*testing.T, Opener) {
 	}
 }
 
-func claimIsExclusive(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func claimIsExclusive(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1), change(2))
 	w.route()
 	first, err := w.Claim(t.Context(), sinkA, 1, time.Hour)
@@ -37,8 +37,9 @@ func claimIsExclusive(t *testing.T, open Opener) {
 	sameItems(t, none)
 }
 
-func claimIsTakenOver(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func claimIsTakenOver(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1))
 	w.route()
 	first, err := w.Claim(t.Context(), sinkA, 1, time.Millisecond)
@@ -53,8 +54,9 @@ func claimIsTakenOver(t *testing.T, open Opener) {
 	sameItems(t, w.claim(sinkA))
 }
 
-func claimTakesTheOldestFirst(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func claimTakesTheOldestFirst(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1))
 	w.route()
 	claimed := w.claim(sinkA)
@@ -64,8 +66,9 @@ func claimTakesTheOldestFirst(t *testing.T, open Opener) {
 	sameItems(t, w.claim(sinkA), change(1), change(2))
 }
 
-func settleDelivered(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func settleDelivered(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1))
 	w.route()
 	equal(t, "pending", w.stats().Pending[sinkA], 1)
@@ -82,8 +85,9 @@ func settleDelivered(t *testing.T, open Opener) {
 	must(t, w.Settle(t.Context(), nil))
 }
 
-func settleRetry(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func settleRetry(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1))
 	w.route()
 	next := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
@@ -100,8 +104,9 @@ func settleRetry(t *testing.T, open Opener) {
 	equal(t, "attempts", again[0].Attempts, 1)
 }
 
-func settleDeadLetter(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func settleDeadLetter(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1))
 	w.route()
 	w.settle(notification.Outcome{DeliveryID: w.claim(sinkA)[0].ID, Next: time.Now(), Dead: true, Error: "410"})
@@ -114,8 +119,9 @@ func settleDeadLetter(t *testing.T, open Opener) {
 
 // A process that lost its claim must not end what another one has in hand,
 // and its other outcomes still count.
-func settleOfAStaleOwner(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func settleOfAStaleOwner(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1), change(2))
 	w.route()
 	stale, err := w.Claim(t.Context(), sinkA, 1, time.Millisecond)
@@ -138,8 +144,9 @@ func settleOfAStaleOwner(t *testing.T, open Opener) {
 	equal(t, "pending of b", w.stats().Pending[sinkB], 1)
 }
 
-func pendingWakes(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func pendingWakes(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	a, c := w.Pending(sinkA), w.Pending("c")
 	w.append(change(1), change(2))
 	w.route()
@@ -160,8 +167,9 @@ func pendingWakes(t *testing.T, open Opener) {
 	}
 }
 
-func nextDueCountsClaims(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func nextDueCountsClaims(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1))
 	w.route()
 	at, found, err := w.NextDue(t.Context(), sinkA)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -13,8 +12,8 @@ import (
 	"github.com/graphsubd/graphsubd/internal/store"
 )
 
-func leaderCases() map[string]func(*testing.T, Opener) {
-	return map[string]func(*testing.T, Opener){
+func leaderCases() map[string]func(*world) {
+	return map[string]func(*world){
 		"TermsRise":                   termsRise,
 		"LeaderIsKnown":               leaderIsKnown,
 		"OneNameIsFound":              oneNameIsFound,
@@ -29,8 +28,9 @@ func leaderCases() map[string]func(*testing.T, Opener) {
 	}
 }
 
-func termsRise(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func termsRise(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	second, err := w.NewTerm(t.Context(), "other")
 	must(t, err)
 	w.reopen()
@@ -41,8 +41,9 @@ func termsRise(t *testing.T, open Opener) {
 	}
 }
 
-func leaderIsKnown(t *testing.T, open Opener) {
-	s, err := open(t.Context(), store.Config{Owner: "first"})
+func leaderIsKnown(w *world) {
+	t := w.t
+	s, err := w.open(t.Context(), store.Config{Owner: "first"})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	holder, term, since, err := s.Leader(t.Context())
@@ -62,8 +63,9 @@ func leaderIsKnown(t *testing.T, open Opener) {
 	}
 }
 
-func formerTermChangesNothing(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func formerTermChangesNothing(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(lifecycle("missed", id1))
 	w.route()
 	waiting, err := w.Lifecycle(t.Context(), 10)
@@ -104,8 +106,9 @@ func formerTermChangesNothing(t *testing.T, open Opener) {
 	equal(t, "new rows", stats.New, 0)
 }
 
-func wishesAreASetPerSource(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func wishesAreASetPerSource(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	other := wish()
 	other.Name, other.Paused, other.Rotation, other.ImmutableIDs = "rooms", true, 3, true
 	w.wish(wish(), other)
@@ -127,8 +130,9 @@ func wishesAreASetPerSource(t *testing.T, open Opener) {
 	equal(t, "wishes after it came back", len(got), 2)
 }
 
-func wishesOfTwoSourcesStayApart(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func wishesOfTwoSourcesStayApart(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	ctx := t.Context()
 	mine := wish()
 	mine.Name = "mine"
@@ -162,8 +166,9 @@ func wishesOfTwoSourcesStayApart(t *testing.T, open Opener) {
 	}
 }
 
-func recordsAreKept(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func recordsAreKept(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	full := graph.Record{
 		Name: "rooms", Gen: "gen0000001", Tenant: "contoso", Resource: "users/u1/events", ID: id2,
@@ -194,8 +199,9 @@ func recordsAreKept(t *testing.T, open Opener) {
 	}
 }
 
-func oneNameIsFound(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func oneNameIsFound(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	ctx := t.Context()
 	other := wish()
 	other.Name = "rooms"
@@ -223,8 +229,9 @@ func oneNameIsFound(t *testing.T, open Opener) {
 	equal(t, "records of another", len(records), 0)
 }
 
-func gapsAreKept(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func gapsAreKept(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	ctx := t.Context()
 	from := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
 	gap := graph.Gap{Name: name, From: from, Cause: graph.GapRemoved}
@@ -253,8 +260,9 @@ func gapsAreKept(t *testing.T, open Opener) {
 
 // A consumer learns of the end of a subscription although nobody wishes for it
 // any more, and of each event although two look alike.
-func eventsAreRouted(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{MaxBacklogRows: 1})
+func eventsAreRouted(w *world) {
+	t := w.t
+	w.begin(store.Config{MaxBacklogRows: 1})
 	w.wish()
 	at := time.Now().UTC().Truncate(time.Microsecond)
 	event := graph.Event{Type: graph.EventSubscriptionRemoved, Name: name, ID: id1, At: at, Cause: graph.GapRemoved}
@@ -276,10 +284,11 @@ func eventsAreRouted(t *testing.T, open Opener) {
 	equal(t, "data", string(got.Notification.Item), string(want))
 }
 
-// TestCase/A28: an item of a former id reaches the leader too, which compares
+// An item of a former id reaches the leader too, which compares
 // it with the current one.
-func lifecycleGoesToTheLeader(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func lifecycleGoesToTheLeader(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	ctx := t.Context()
 	w.save(record(id2))
 	row := lifecycle("subscriptionRemoved", id1)
@@ -308,8 +317,9 @@ func lifecycleGoesToTheLeader(t *testing.T, open Opener) {
 	equal(t, "event left", rest[0].Event, "missed")
 }
 
-func limitsAndSigningKeysAreKept(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func limitsAndSigningKeysAreKept(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	ctx := t.Context()
 	must(t, w.LearnLimit(ctx, w.term, "message", time.Hour))
 	must(t, w.LearnLimit(ctx, w.term, "message", 2*time.Hour))

@@ -12,8 +12,8 @@ import (
 	"github.com/graphsubd/graphsubd/internal/store"
 )
 
-func receivingCases() map[string]func(*testing.T, Opener) {
-	return map[string]func(*testing.T, Opener){
+func receivingCases() map[string]func(*world) {
+	return map[string]func(*world){
 		"AppendIsKept":             appendIsKept,
 		"AppendKeepsEveryField":    appendKeepsEveryField,
 		"AppendFromMany":           appendFromMany,
@@ -25,8 +25,9 @@ func receivingCases() map[string]func(*testing.T, Opener) {
 	}
 }
 
-func appendIsKept(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func appendIsKept(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1), change(2))
 	w.reopen()
 	w.append(change(3))
@@ -39,8 +40,9 @@ func appendIsKept(t *testing.T, open Opener) {
 	}
 }
 
-func appendKeepsEveryField(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func appendKeepsEveryField(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	row := change(1)
 	w.append(row)
 	w.route()
@@ -58,9 +60,10 @@ func appendKeepsEveryField(t *testing.T, open Opener) {
 	}
 }
 
-func appendFromMany(t *testing.T, open Opener) {
+func appendFromMany(w *world) {
+	t := w.t
 	const callers, each = 32, 20
-	w := begin(t, open, store.Config{})
+	w.begin(store.Config{})
 	var group sync.WaitGroup
 	errs := make(chan error, callers*each)
 	for caller := range callers {
@@ -86,8 +89,9 @@ func appendFromMany(t *testing.T, open Opener) {
 	equal(t, "different items", len(found), callers*each)
 }
 
-func appendQuarantines(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{MaxBacklogRows: 1})
+func appendQuarantines(w *world) {
+	t := w.t
+	w.begin(store.Config{MaxBacklogRows: 1})
 	bad, worse := change(1), change(2)
 	bad.Reason, worse.Reason = notification.ReasonBadClientState, notification.ReasonMalformed
 	worse.Item = nil
@@ -102,8 +106,9 @@ func appendQuarantines(t *testing.T, open Opener) {
 	equal(t, "after reopening", w.quarantined()[notification.ReasonBadClientState], 2)
 }
 
-func appendIsBoundedByRows(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{MaxBacklogRows: 20})
+func appendIsBoundedByRows(w *world) {
+	t := w.t
+	w.begin(store.Config{MaxBacklogRows: 20})
 	rows := make([]notification.Row, 10)
 	for i := range rows {
 		rows[i] = change(i)
@@ -132,9 +137,10 @@ func appendIsBoundedByRows(t *testing.T, open Opener) {
 	full()
 }
 
-func appendIsBoundedByBytes(t *testing.T, open Opener) {
+func appendIsBoundedByBytes(w *world) {
+	t := w.t
 	size := int64(len(change(1).Item))
-	w := begin(t, open, store.Config{MaxBacklogBytes: 2 * size})
+	w.begin(store.Config{MaxBacklogBytes: 2 * size})
 	w.append(change(1), change(2))
 	wantIs(t, w.Append(t.Context(), []notification.Row{change(3)}), store.ErrFull)
 	w.route()
@@ -146,8 +152,9 @@ func appendIsBoundedByBytes(t *testing.T, open Opener) {
 	w.append(change(3))
 }
 
-func appendAfterItsContext(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func appendAfterItsContext(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	// The row may have been stored or not; the error is what counts.
@@ -158,8 +165,9 @@ func appendAfterItsContext(t *testing.T, open Opener) {
 	w.append(change(2))
 }
 
-func closedStoreIsUnavailable(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func closedStoreIsUnavailable(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	must(t, w.Close())
 	must(t, w.Close())
 	for name, call := range map[string]func(context.Context) error{

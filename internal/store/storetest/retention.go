@@ -1,15 +1,14 @@
 package storetest
 
 import (
-	"testing"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
 )
 
-func retentionCases() map[string]func(*testing.T, Opener) {
-	return map[string]func(*testing.T, Opener){
+func retentionCases() map[string]func(*world) {
+	return map[string]func(*world){
 		"RetentionRemovesWhatIsDone": retentionRemovesWhatIsDone,
 		"RetentionKeepsWhatIsYoung":  retentionKeepsWhatIsYoung,
 		"RetentionOfBytes":           retentionOfBytes,
@@ -34,8 +33,9 @@ func mixed(w *world) {
 	)
 }
 
-func retentionRemovesWhatIsDone(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{
+func retentionRemovesWhatIsDone(w *world) {
+	t := w.t
+	w.begin(store.Config{
 		RetainDelivered: time.Millisecond, RetainDeadLetters: time.Hour, PollInterval: time.Millisecond,
 	})
 	mixed(w)
@@ -50,8 +50,9 @@ func retentionRemovesWhatIsDone(t *testing.T, open Opener) {
 	sameItems(t, w.claim(sinkB), change(3))
 }
 
-func retentionKeepsWhatIsYoung(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{
+func retentionKeepsWhatIsYoung(w *world) {
+	t := w.t
+	w.begin(store.Config{
 		RetainDelivered: time.Hour, RetainDeadLetters: time.Millisecond, PollInterval: time.Millisecond,
 	})
 	mixed(w)
@@ -68,8 +69,9 @@ func retentionKeepsWhatIsYoung(t *testing.T, open Opener) {
 	eventually(t, "the repeat is still known", func() bool { return w.stats().Duplicate == 2 })
 }
 
-func retentionOfBytes(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{MaxBytes: 1, RetainDelivered: time.Hour, PollInterval: time.Millisecond})
+func retentionOfBytes(w *world) {
+	t := w.t
+	w.begin(store.Config{MaxBytes: 1, RetainDelivered: time.Hour, PollInterval: time.Millisecond})
 	mixed(w)
 	w.run()
 	eventually(t, "the bound removes what is done", func() bool {

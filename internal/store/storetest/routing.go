@@ -2,8 +2,6 @@ package storetest
 
 import (
 	"maps"
-	"sync"
-	"testing"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -11,8 +9,8 @@ import (
 	"github.com/graphsubd/graphsubd/internal/store"
 )
 
-func routingCases() map[string]func(*testing.T, Opener) {
-	return map[string]func(*testing.T, Opener){
+func routingCases() map[string]func(*world) {
+	return map[string]func(*world){
 		"RouteDropsRepeats":               routeDropsRepeats,
 		"RouteKeepsWhatProvesNothing":     routeKeepsWhatProvesNothing,
 		"RouteForgetsEvidenceInTime":      routeForgetsEvidenceInTime,
@@ -37,11 +35,12 @@ func evident(n int, item notification.Item) notification.Row {
 	return row
 }
 
-// TestCase/A31: created, updated, the same created again with and without its
+// Created, updated, the same created again with and without its
 // id, then a real second update.
-func routeDropsRepeats(t *testing.T, open Opener) {
+func routeDropsRepeats(w *world) {
+	t := w.t
 	verdicts := &verdicts{}
-	w := begin(t, open, store.Config{Verdict: verdicts.add})
+	w.begin(store.Config{Verdict: verdicts.add})
 	created := notification.Item{ID: "i1", ChangeType: "created", Resource: "m", ETag: `W/"1"`}
 	again := notification.Item{ChangeType: "created", Resource: "m", ETag: `W/"1"`}
 	updated := notification.Item{ID: "i2", ChangeType: "updated", Resource: "m", ETag: `W/"1"`}
@@ -56,8 +55,9 @@ func routeDropsRepeats(t *testing.T, open Opener) {
 	equal(t, "told", verdicts.of("duplicate", notification.ReasonDuplicate), 2)
 }
 
-func routeKeepsWhatProvesNothing(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func routeKeepsWhatProvesNothing(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	row := change(1)
 	row.Evidence = nil
 	w.append(row, row)
@@ -65,8 +65,9 @@ func routeKeepsWhatProvesNothing(t *testing.T, open Opener) {
 	sameItems(t, w.claim(sinkA), row, row)
 }
 
-func routeForgetsEvidenceInTime(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{SeenWindow: time.Millisecond})
+func routeForgetsEvidenceInTime(w *world) {
+	t := w.t
+	w.begin(store.Config{SeenWindow: time.Millisecond})
 	w.append(change(1))
 	w.route()
 	eventually(t, "the evidence ends", func() bool {
@@ -77,8 +78,9 @@ func routeForgetsEvidenceInTime(t *testing.T, open Opener) {
 }
 
 // An item that is refused must not make a good one look like its repeat.
-func routeTakesNoEvidenceOfTheBad(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func routeTakesNoEvidenceOfTheBad(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	bad := change(1)
 	bad.TenantID = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 	w.append(bad, change(1))
@@ -87,9 +89,10 @@ func routeTakesNoEvidenceOfTheBad(t *testing.T, open Opener) {
 	equal(t, "wrong tenant", w.quarantined()[notification.ReasonWrongTenant], 1)
 }
 
-func routeQuarantines(t *testing.T, open Opener) {
+func routeQuarantines(w *world) {
+	t := w.t
 	verdicts := &verdicts{}
-	w := begin(t, open, store.Config{Verdict: verdicts.add})
+	w.begin(store.Config{Verdict: verdicts.add})
 	other := wish()
 	other.Name, other.Gen = "former", "gen0000009"
 	w.wish(wish(), other)
@@ -121,8 +124,9 @@ func routeQuarantines(t *testing.T, open Opener) {
 	}
 }
 
-func routeFollowsTheIDHistory(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func routeFollowsTheIDHistory(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.save(record(id2))
 	owner, found, err := w.Owner(t.Context(), id1)
 	must(t, err)
@@ -146,9 +150,10 @@ func routeFollowsTheIDHistory(t *testing.T, open Opener) {
 	sameItems(t, w.claim(sinkA), late)
 }
 
-// TestCase/A35: the first notification comes before the answer to the create.
-func routeHoldsUntilTheIDIsKnown(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+// The first notification comes before the answer to the create.
+func routeHoldsUntilTheIDIsKnown(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	early, other := change(1), change(2)
 	early.SubscriptionID, other.SubscriptionID = id2, "33333333-3333-4333-8333-333333333333"
 	w.append(early, other)
@@ -166,8 +171,9 @@ func routeHoldsUntilTheIDIsKnown(t *testing.T, open Opener) {
 	equal(t, "new", w.stats().New, 0)
 }
 
-func routeHoldsNotForEver(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{HoldFor: time.Minute, MaxBacklogRows: 2})
+func routeHoldsNotForEver(w *world) {
+	t := w.t
+	w.begin(store.Config{HoldFor: time.Minute, MaxBacklogRows: 2})
 	old, young := change(1), change(2)
 	old.SubscriptionID, young.SubscriptionID = id2, id2
 	old.ReceivedAt = time.Now().Add(-2 * time.Minute)
@@ -188,8 +194,9 @@ func routeHoldsNotForEver(t *testing.T, open Opener) {
 	equal(t, "quarantined", w.quarantined()[notification.ReasonUnknownSubscription], 2)
 }
 
-func routeHoldsARepeatBesideTheFirst(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func routeHoldsARepeatBesideTheFirst(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	early := change(1)
 	early.SubscriptionID = id2
 	w.append(early, early)
@@ -201,8 +208,9 @@ func routeHoldsARepeatBesideTheFirst(t *testing.T, open Opener) {
 	equal(t, "duplicates", w.stats().Duplicate, 1)
 }
 
-func routeFansOut(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{Accepts: func(sink string, n *notification.Notification) bool {
+func routeFansOut(w *world) {
+	t := w.t
+	w.begin(store.Config{Accepts: func(sink string, n *notification.Notification) bool {
 		return sink == sinkA || n.Kind == notification.KindChange
 	}})
 	doubled := wish()
@@ -230,8 +238,9 @@ func routeFansOut(t *testing.T, open Opener) {
 	equal(t, "quarantined", len(w.quarantined()), 0)
 }
 
-func routeSeesNewWishesAtOnce(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func routeSeesNewWishesAtOnce(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1))
 	w.route()
 	moved := wish()
@@ -246,8 +255,9 @@ func routeSeesNewWishesAtOnce(t *testing.T, open Opener) {
 	equal(t, "not desired", w.quarantined()[notification.ReasonNotDesired], 1)
 }
 
-func routeTakesNoMoreThanAsked(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func routeTakesNoMoreThanAsked(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	w.append(change(1), change(2), change(3))
 	for _, want := range []int{2, 1, 0} {
 		n, err := w.Route(t.Context(), 2)
@@ -259,8 +269,9 @@ func routeTakesNoMoreThanAsked(t *testing.T, open Opener) {
 	equal(t, "rows taken of none", n, 0)
 }
 
-func routeNotesTheLastChange(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{})
+func routeNotesTheLastChange(w *world) {
+	t := w.t
+	w.begin(store.Config{})
 	ctx := t.Context()
 	at := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
 	last := func() time.Time {
@@ -295,8 +306,9 @@ func routeNotesTheLastChange(t *testing.T, open Opener) {
 	equal(t, "after what is no change", last(), at.Add(2*time.Minute))
 }
 
-func runRoutes(t *testing.T, open Opener) {
-	w := begin(t, open, store.Config{PollInterval: time.Hour})
+func runRoutes(w *world) {
+	t := w.t
+	w.begin(store.Config{PollInterval: time.Hour})
 	pending := w.Pending(sinkA)
 	w.run()
 	for n := range 5 {
@@ -312,25 +324,4 @@ func runRoutes(t *testing.T, open Opener) {
 	default:
 		t.Error("no token for five deliveries")
 	}
-}
-
-// verdicts counts what the router tells.
-type verdicts struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-func (v *verdicts) add(verdict string, reason notification.Reason, n int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.counts == nil {
-		v.counts = map[string]int{}
-	}
-	v.counts[verdict+"/"+string(reason)] += n
-}
-
-func (v *verdicts) of(verdict string, reason notification.Reason) int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.counts[verdict+"/"+string(reason)]
 }

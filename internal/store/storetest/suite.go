@@ -21,11 +21,11 @@ type Opener func(ctx context.Context, cfg store.Config) (*store.Store, error)
 
 // RunTests runs the suite; newDatabase gives an empty database each time.
 func RunTests(t *testing.T, newDatabase func(t *testing.T) Opener) {
-	for _, group := range []map[string]func(*testing.T, Opener){
+	for _, group := range []map[string]func(*world){
 		receivingCases(), routingCases(), deliveryCases(), leaderCases(), retentionCases(),
 	} {
 		for _, name := range slices.Sorted(maps.Keys(group)) {
-			t.Run(name, func(t *testing.T) { group[name](t, newDatabase(t)) })
+			t.Run(name, func(t *testing.T) { group[name](&world{t: t, open: newDatabase(t)}) })
 		}
 	}
 }
@@ -42,7 +42,7 @@ const (
 	sinkB    = "b"
 )
 
-// world is a store with that wish.
+// world is a database and the store that is open on it.
 type world struct {
 	*store.Store
 	t    *testing.T
@@ -51,18 +51,17 @@ type world struct {
 	term int64
 }
 
-// begin opens a database and fills it.
-func begin(t *testing.T, open Opener, cfg store.Config) *world {
-	t.Helper()
-	w := &world{t: t, open: open, cfg: cfg}
+// begin opens the store and fills it.
+func (w *world) begin(cfg store.Config) {
+	w.t.Helper()
+	w.cfg = cfg
 	w.cfg.Owner = "first"
 	w.reopen()
-	term, err := w.NewTerm(t.Context(), "holder")
-	must(t, err)
+	term, err := w.NewTerm(w.t.Context(), "holder")
+	must(w.t, err)
 	w.term = term
 	w.wish(wish())
 	w.save(record(id1))
-	return w
 }
 
 // reopen closes the store, if it is open, and opens the database again.
