@@ -19,7 +19,7 @@ func (a *App) buildAdmin(opts Options) (err error) {
 		Tokens: adminTokens(a.cfg.Admin), Logger: a.component("admin"), Registerer: a.registry,
 	}, &overview{
 		store: a.store, term: &a.term, instance: a.cfg.Instance, version: opts.Version, holder: a.holder,
-		startedAt: time.Now().UTC(),
+		startedAt: time.Now().UTC().Truncate(time.Microsecond), // as the store keeps instants
 	})
 	if err != nil {
 		return err
