@@ -176,8 +176,12 @@ func wishTable(w *admin.Wish) [][]string {
 		sinks = "none"
 	}
 	return [][]string{
-		{"RESOURCE", w.Resource}, {"CHANGE TYPES", strings.Join(w.ChangeTypes, ", ")}, {"LIFETIME", lifetime},
-		{"SINKS", sinks}, {"SOURCE", w.Source}, {"GEN", w.Gen},
+		{"RESOURCE", w.Resource},
+		{"CHANGE TYPES", strings.Join(w.ChangeTypes, ", ")},
+		{"LIFETIME", lifetime},
+		{"SINKS", sinks},
+		{"SOURCE", w.Source},
+		{"GEN", w.Gen},
 	}
 }
 

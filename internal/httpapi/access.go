@@ -88,18 +88,19 @@ func (a *Admin) needsViewer(next http.Handler) http.Handler {
 	})
 }
 
+// gate stands before the described routes.
+type gate struct{ api huma.API }
+
 // authorize holds callers to the role that stands in the description of the
 // route; one that names none is closed.
-func authorize(api huma.API) func(request huma.Context, next func(huma.Context)) {
-	return func(request huma.Context, next func(huma.Context)) {
-		needed := neededRole(request.Operation())
-		if who := callerOf(request.Context()); !who.may(needed) {
-			// What cannot be written reaches nobody.
-			_ = huma.WriteErr(api, request, http.StatusForbidden, forbidden(needed))
-			return
-		}
-		next(request)
+func (g gate) authorize(request huma.Context, next func(huma.Context)) {
+	needed := neededRole(request.Operation())
+	if who := callerOf(request.Context()); !who.may(needed) {
+		// What cannot be written reaches nobody.
+		_ = huma.WriteErr(g.api, request, http.StatusForbidden, forbidden(needed))
+		return
 	}
+	next(request)
 }
 
 func neededRole(op *huma.Operation) string {

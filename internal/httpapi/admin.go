@@ -86,7 +86,7 @@ func NewAdmin(cfg AdminConfig, reader reader) (*Admin, error) {
 		writeProblem(w, http.StatusMethodNotAllowed, "this path takes GET only")
 	})
 	api := humachi.New(a.routes, apiConfig())
-	api.UseMiddleware(authorize(api))
+	api.UseMiddleware(gate{api}.authorize)
 	a.register(api)
 	return a, a.serveSchema(api)
 }

@@ -37,6 +37,11 @@ func foldEvent(name string) string {
 	return otherEvent
 }
 
+// maxMalformed is how many unusable elements of one POST are kept one by one.
+// The rest is kept as their number: eight megabytes of commas must not become
+// millions of rows.
+const maxMalformed = 32
+
 // batch is what one POST becomes.
 type batch struct {
 	rows   []notification.Row
@@ -67,7 +72,13 @@ func (r *Receiver) judge(ctx context.Context, to notification.Address, envelope 
 			out.unknownEvents = append(out.unknownEvents, item.LifecycleEvent)
 		}
 	}
-	for _, raw := range envelope.Malformed {
+	for i, raw := range envelope.Malformed {
+		if i == maxMalformed {
+			raw = fmt.Appendf(nil, `{"malformed":"more","count":%d}`, len(envelope.Malformed)-i)
+		}
+		if i > maxMalformed {
+			break
+		}
 		out.rows = append(out.rows, notification.Row{
 			Address: to, ReceivedAt: at, Kind: notification.KindChange, Origin: notification.OriginGraph,
 			Item: raw, Reason: notification.ReasonMalformed,
