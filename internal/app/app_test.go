@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,13 +77,21 @@ type world struct {
 	app  *app.App
 	out  *lines
 	stop func() error
+	env  map[string]string
 	// changed has the configuration read anew.
 	changed chan struct{}
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), out: &lines{}, changed: make(chan struct{})}
+	return newWorldOf(t, settings, nil)
+}
+
+// newWorldOf takes the settings, and what is in the environment beside the
+// secrets that all settings name.
+func newWorldOf(t *testing.T, settings string, env map[string]string) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), out: &lines{}, env: env, changed: make(chan struct{})}
 	var err error
 	// Six hours pass in six seconds.
 	if w.sim, err = graphsim.New(graphsim.Config{TimeScale: 3600}); err != nil {
@@ -121,10 +130,10 @@ func (w *world) path() string { return filepath.Join(w.dir, "graphsubd.yaml") }
 
 func (w *world) load() (*config.Config, error) {
 	return config.Load(w.path(), func(name string) string {
-		return map[string]string{
+		return cmp.Or(w.env[name], map[string]string{
 			"SIGNING_KEY": strings.Repeat("k", 40), "CLIENT_SECRET": "anything",
 			"ADMIN_TOKEN": "ops-0123456789abcdef", "OTHER_TOKEN": "other-0123456789abcdef",
-		}[name]
+		}[name])
 	})
 }
 

@@ -11,9 +11,10 @@ import (
 // start runs an entry's action beside the loop and settles what it brings.
 func (t *term) start(ctx context.Context, e *entry) {
 	e.busy = true
-	calls := e.action.Verb == Create || e.action.Verb == Renew || e.action.Verb == Check || e.action.Verb == Delete
+	calls, lane := e.action.Verb.calls(), e.tenant
 	if calls {
 		t.running++
+		lane.running++
 	}
 	action, situation, pending := e.action, t.situation(e), e.unsaved
 	terms, wish := t.terms(&e.record), t.wishes[e.record.Name]
@@ -24,6 +25,7 @@ func (t *term) start(ctx context.Context, e *entry) {
 		call, end := callContext(ctx, t.m.cfg.Grace)
 		defer end()
 		o := t.apply(call, target{tenant, policy, wish, terms}, situation, action, draw)
+		stamp(&o.change, wish)
 		if o.done {
 			pending = append(pending, o.change)
 		}
@@ -35,8 +37,10 @@ func (t *term) start(ctx context.Context, e *entry) {
 		return func(now time.Time) error {
 			if calls {
 				t.running--
+				lane.running--
+				lane.answered(o.callErr)
 			}
-			return t.settle(now, e, action, o)
+			return t.settle(ctx, now, e, action, o)
 		}
 	})
 }
@@ -56,6 +60,17 @@ type target struct {
 	policy Policy
 	wish   *graph.Wish
 	terms  Terms
+}
+
+// stamp says which tenant the events of a change belong to, which is known
+// while somebody wishes for the subscription.
+func stamp(c *graph.Change, wish *graph.Wish) {
+	if wish == nil {
+		return
+	}
+	for i := range c.Events {
+		c.Events[i].TenantID = wish.TenantID
+	}
 }
 
 // apply does one action. It runs beside the loop.
@@ -79,6 +94,13 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 		got.sub, got.err = to.tenant.Client.Get(ctx, r.ID)
 	case Delete:
 		got.err = to.tenant.Client.Delete(ctx, r.ID)
+	case Inspect, Seek:
+		id := r.FormerID
+		if a.Verb == Inspect {
+			id = r.ConflictID
+		}
+		got.sub, got.err = to.tenant.Client.Get(ctx, id)
+		got.whose, got.ours = t.m.cfg.Identity.Ours(to.tenant.Name, got.sub)
 	case Wait:
 		return outcome{} // only to offer the store again what it did not take
 	case List, Adopt, Forget, Lapse:
@@ -135,7 +157,7 @@ func (t *term) save(ctx context.Context, changes []graph.Change) ([]graph.Change
 }
 
 // settle takes an outcome into the loop's hands.
-func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
+func (t *term) settle(ctx context.Context, now time.Time, e *entry, a Action, o outcome) error {
 	e.busy = false
 	if err := fatal(o.saveErr); err != nil {
 		return err
@@ -156,6 +178,7 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 		record.ID, record.Ambiguous = "", false // nothing is left but to forget it
 	}
 	t.set(e, record)
+	t.succeed(ctx, e, o.change)
 	// The other gens of the name too: one may be replaced now.
 	for _, sibling := range t.names[record.Name] {
 		t.wake(now, sibling)
@@ -199,8 +222,37 @@ func (t *term) learn(now time.Time, e *entry, o outcome) {
 	if limit, kind := t.limitOf(e.record.Resource, o.callErr); limit > 0 {
 		t.limits[kind] = limit
 	}
-	if e.tenant != nil && graph.Classify(o.callErr) == graph.ReasonThrottled {
+	if e.tenant == nil {
+		return
+	}
+	fault, _ := errors.AsType[*graph.Error](o.callErr)
+	if graph.Classify(o.callErr) == graph.ReasonThrottled || fault != nil && fault.Unsent {
+		// Not one subscription's trouble: the whole budget waits.
 		e.tenant.writes.pause(latest(now.Add(retryAfter(o.callErr)), o.change.Record.NextAt))
+	}
+}
+
+// succeed hands what an older gen leaves to the gen that is wished for: the
+// gap that it began, and the place that it held.
+func (t *term) succeed(ctx context.Context, e *entry, c graph.Change) {
+	wish := t.wishes[e.record.Name]
+	if wish == nil || wish.Gen == e.record.Gen || e.record.ID != "" {
+		return
+	}
+	heir := t.entries[graph.Key{Name: wish.Name, Gen: wish.Gen}]
+	if heir == nil || heir.busy || heir.tenant == nil || heir.record.ID != "" {
+		return
+	}
+	r := heir.record
+	if c.Opened != nil && r.LostAt.IsZero() {
+		r.LostAt, r.LostCause = c.Opened.From, c.Opened.Cause
+	}
+	if r.Reason == graph.ReasonConflict {
+		r.NextAt = time.Time{}
+	}
+	if r != heir.record {
+		t.set(heir, r)
+		t.keep(ctx, heir)
 	}
 }
 
@@ -259,6 +311,10 @@ func (t *term) report(e *entry, a Action, o outcome) {
 		log.Info("subscription renewed", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
 	case Delete:
 		log.Info("subscription deleted", "former_subscription_id", e.record.ID)
+	case Seek, Inspect:
+		if r.ID != "" {
+			log.Info("subscription adopted", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
+		}
 	case Wait, Check, List, Forget, Lapse:
 	}
 }

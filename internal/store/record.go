@@ -111,9 +111,10 @@ func (s *Store) putID(ctx context.Context, t *transaction, key graph.Key, former
 	if current == "" {
 		return nil
 	}
+	urlGen, _, _ := strings.Cut(key.Gen, graph.TwinMark)
 	if _, err := t.exec(ctx, `INSERT INTO subscription_id (id, name, gen, "from", "to") VALUES (?, ?, ?, ?, 0)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, gen = excluded.gen, "to" = 0`,
-		current, key.Name, key.Gen, micros(now)); err != nil {
+		current, key.Name, urlGen, micros(now)); err != nil {
 		return err
 	}
 	return s.releaseHeld(ctx, t, key.Name)
@@ -144,6 +145,7 @@ func eventRow(gen string, event *graph.Event) (notification.Row, error) {
 	return notification.Row{
 		Address:        notification.Address{Name: event.Name, Gen: gen},
 		SubscriptionID: event.ID,
+		TenantID:       event.TenantID,
 		ReceivedAt:     event.At,
 		Kind:           notification.KindOperation,
 		Origin:         notification.OriginGraphsubd,
