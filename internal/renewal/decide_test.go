@@ -24,8 +24,8 @@ func TestDecideOne(t *testing.T) {
 	unsure := with(none, func(r *graph.Record) { r.Ambiguous, r.NextAt = true, in(-1) })
 	listed := func(at time.Time, found ...graph.Subscription) *renewal.Listing {
 		l := &renewal.Listing{At: at, Found: map[graph.Key][]graph.Subscription{}}
-		for _, sub := range found {
-			l.Found[graph.Key{Name: "a", Gen: "g"}] = append(l.Found[graph.Key{Name: "a", Gen: "g"}], sub)
+		if len(found) > 0 {
+			l.Found[graph.Key{Name: "a", Gen: "g"}] = found
 		}
 		return l
 	}

@@ -192,6 +192,7 @@ type removal struct {
 
 // play plays one history in a bubble and gives what does not hold at its end.
 func play(t *testing.T, key *rsa.PrivateKey, seed uint64, steps []step, plant func(*stage)) error {
+	t.Helper()
 	s := &stage{t: t, random: mathrand.New(mathrand.NewPCG(seed, 1)), store: newFakeStore(), policy: renewal.DefaultPolicy(), oneEach: seed%3 == 0}
 	if plant != nil {
 		plant(s)
