@@ -3,6 +3,7 @@ package renewal
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -49,6 +50,7 @@ func (t *term) start(ctx context.Context, e *entry) {
 type outcome struct {
 	done    bool // the action was carried out; change is what it did
 	change  graph.Change
+	asked   time.Time      // the expiry that was asked for, zero when none was
 	callErr error          // Graph's
 	unsaved []graph.Change // what the store did not take
 	saveErr error
@@ -76,6 +78,7 @@ func stamp(c *graph.Change, wish *graph.Wish) {
 // apply does one action. It runs beside the loop.
 func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw float64) outcome {
 	var got answer
+	var asked time.Time
 	r := s.Record
 	switch a.Verb {
 	case Create:
@@ -87,9 +90,11 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 			// The record as it was is offered again: that tells when the store is back.
 			return outcome{saveErr: err, unsaved: []graph.Change{{Record: r}}}
 		}
-		got.sub, got.err = to.tenant.Client.Create(ctx, t.request(r, to.wish, t.ask(to)))
+		asked = t.ask(to)
+		got.sub, got.err = to.tenant.Client.Create(ctx, t.request(r, to.wish, asked))
 	case Renew:
-		got.sub, got.err = to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: t.ask(to)})
+		asked = t.ask(to)
+		got.sub, got.err = to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: asked})
 	case Check:
 		got.sub, got.err = to.tenant.Client.Get(ctx, r.ID)
 	case Delete:
@@ -105,7 +110,7 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 		return outcome{} // only to offer the store again what it did not take
 	case List, Adopt, Forget, Lapse:
 	}
-	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), callErr: got.err}
+	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), asked: asked, callErr: got.err}
 	if limit, kind := t.limitOf(r.Resource, got.err); limit > 0 {
 		// Not worth a second try: Graph will say it again.
 		o.saveErr = fatal(t.m.cfg.Store.LearnLimit(ctx, t.id, kind, limit))
@@ -286,6 +291,9 @@ func (t *term) report(e *entry, a Action, o outcome) {
 	if a.Verb == Renew {
 		t.m.metrics.countRenewal(o.callErr)
 	}
+	if o.callErr == nil && !o.asked.IsZero() {
+		e.compare(log, o.asked, r.ExpiresAt)
+	}
 	switch {
 	case o.callErr != nil && o.change.Opened == nil && !o.change.Forget:
 		if r.Reason != e.record.Reason {
@@ -321,4 +329,26 @@ func (t *term) report(e *entry, a Action, o outcome) {
 		}
 	case Wait, Check, List, Forget, Lapse:
 	}
+}
+
+// grantTolerance is what rounding and a slow answer may make of a lifetime.
+const grantTolerance = time.Minute
+
+// compare says once when Graph grants another lifetime than was asked for. The
+// plan follows what was granted in any case.
+func (e *entry) compare(log *slog.Logger, asked, granted time.Time) {
+	was := e.odd
+	switch more := granted.Sub(asked); {
+	case more > grantTolerance:
+		e.odd = "raised"
+	case more < -grantTolerance:
+		e.odd = "cut"
+	default:
+		e.odd = ""
+	}
+	if e.odd == was || e.odd == "" {
+		return
+	}
+	log.Warn("graph granted another lifetime than was asked for, planning by what was granted",
+		"asked_until", asked, "expires_at", granted, "lifetime", e.odd)
 }
