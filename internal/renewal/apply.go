@@ -184,7 +184,7 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 	}
 	t.set(e, record)
 	// The other gens of the name too: one may be replaced now.
-	for _, sibling := range t.names[record.Name] {
+	for sibling := t.names[record.Name]; sibling != nil; sibling = sibling.next {
 		t.wake(now, sibling)
 	}
 	return nil
@@ -198,7 +198,7 @@ func (t *term) storeAnswered(now time.Time, e *entry, o outcome) {
 		if t.storeAway {
 			t.storeAway = false
 			t.log.Info("store takes writes again")
-			for _, other := range t.entries {
+			for other := range t.all {
 				other.saveAt = now
 			}
 			t.wakeAll(now)
@@ -244,7 +244,7 @@ func (t *term) bequeath(ctx context.Context, e *entry) bool {
 	if wish == nil || wish.Gen == e.record.Gen {
 		return true
 	}
-	heir := t.entries[graph.Key{Name: wish.Name, Gen: wish.Gen}]
+	heir := t.find(graph.Key{Name: wish.Name, Gen: wish.Gen})
 	switch {
 	case heir == nil, heir.tenant == nil, heir.record.ID != "":
 		return true // settling the end closes the gap

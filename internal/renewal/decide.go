@@ -36,10 +36,10 @@ func (v Verb) calls() bool {
 	return false
 }
 
-// Action is a decision. Found is set for Adopt.
+// Action is a decision. Found is set for Adopt alone.
 type Action struct {
 	Verb  Verb
-	Found graph.Subscription
+	Found *graph.Subscription
 }
 
 // Listing is the last complete listing of a tenant, reduced to what is ours.
@@ -88,6 +88,16 @@ func DecideOne(now time.Time, s Situation, p Policy) (Action, time.Time) {
 		return s.decideCreate(now)
 	}
 	return s.decideRenew(now)
+}
+
+// Decide is DecideOne over all situations, in their order: for a plan, and to
+// see what a start or a reload would do.
+func Decide(now time.Time, situations []Situation, p Policy) []Action {
+	actions := make([]Action, len(situations))
+	for i := range situations {
+		actions[i], _ = DecideOne(now, situations[i], p)
+	}
+	return actions
 }
 
 // desired says whether the record should have a subscription. A record of an
@@ -143,7 +153,7 @@ func (s *Situation) decideLook(now time.Time, absent Action) (Action, time.Time)
 		return Action{Verb: List}, now
 	}
 	if found, ok := s.Listing.pick(s.Record.Key()); ok {
-		return Action{Verb: Adopt, Found: found}, now
+		return Action{Verb: Adopt, Found: &found}, now
 	}
 	if absent.Verb == Create && !s.MayCreate {
 		return Action{Verb: Wait}, Never()

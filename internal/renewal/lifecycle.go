@@ -52,7 +52,7 @@ func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.Lifecy
 	var changes []graph.Change
 	touched := map[*entry]bool{}
 	for _, item := range items {
-		e := t.entries[graph.Key{Name: item.Name, Gen: item.Gen}]
+		e := t.find(graph.Key{Name: item.Name, Gen: item.Gen})
 		if e != nil && e.busy {
 			continue
 		}

@@ -47,7 +47,7 @@ func (t *term) listFailed(ctx context.Context, now time.Time, tenant *tenant, er
 	tenant.listReason = reason
 	t.log.WarnContext(ctx, "listing failed, trying again", "tenant", tenant.Name,
 		"reason", string(reason), "retry_at", tenant.listAt, "error", detail(err))
-	for _, e := range t.entries {
+	for e := range t.all {
 		if e.tenant == tenant && !e.busy && e.record.ID == "" && e.record.Ambiguous {
 			t.explain(ctx, e, reason, detail(err))
 		}
@@ -83,13 +83,13 @@ func (t *term) listed(now time.Time, tenant *tenant, began time.Time, subs []gra
 	}
 	tenant.listing = &Listing{At: began, Found: found}
 	for key, twins := range found {
-		if t.entries[key] == nil {
+		if t.find(key) == nil {
 			best, _ := tenant.listing.pick(key)
 			t.addLive(now, tenant, key, best)
 		}
-		t.repair(now, tenant, t.entries[key], twins)
+		t.repair(now, tenant, t.find(key), twins)
 	}
-	for _, e := range t.entries {
+	for e := range t.all {
 		if e.tenant == tenant && e.record.ID == "" {
 			t.wake(now, e)
 		}
@@ -113,7 +113,7 @@ func (t *term) repair(now time.Time, tenant *tenant, kept *entry, twins []graph.
 	}
 	for _, sub := range twins {
 		key := graph.Key{Name: kept.record.Name, Gen: kept.record.Gen + graph.TwinMark + sub.ID}
-		if sub.ID == kept.record.ID || t.entries[key] != nil {
+		if sub.ID == kept.record.ID || t.find(key) != nil {
 			continue
 		}
 		t.log.Warn("duplicate subscription is let go", "subscription", kept.record.Name,

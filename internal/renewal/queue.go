@@ -11,6 +11,7 @@ import (
 type entry struct {
 	record graph.Record
 	tenant *tenant
+	next   *entry // another gen of the same name
 	// action is what was decided and waits for budget or is under way.
 	action Action
 	// busy says that a job for it is under way; nothing else is started.

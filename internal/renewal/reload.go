@@ -85,7 +85,7 @@ func (t *term) take(now time.Time, p picture, first bool) {
 		wish := &p.wishes[i]
 		t.wishes[wish.Name] = wish
 		key := graph.Key{Name: wish.Name, Gen: wish.Gen}
-		if t.entries[key] != nil {
+		if t.find(key) != nil {
 			continue
 		}
 		t.add(now, graph.Record{

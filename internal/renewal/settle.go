@@ -28,7 +28,7 @@ func settle(now time.Time, s Situation, a Action, got answer, p Policy, draw flo
 		}
 		return created(now, r, got.sub, p, draw)
 	case Adopt:
-		return created(now, r, a.Found, p, draw)
+		return created(now, r, *a.Found, p, draw)
 	case Renew:
 		if got.err != nil {
 			return renewFailed(now, r, got.err, p, draw)

@@ -62,8 +62,7 @@ type term struct {
 	landed chan func(now time.Time) error
 
 	wishes   map[string]*graph.Wish
-	entries  map[graph.Key]*entry
-	names    map[string][]*entry // the same by name: one for each gen
+	names    map[string]*entry // by name; the gens of a name are linked
 	tenants  map[string]*tenant
 	apps     map[string]*budget
 	limits   map[string]time.Duration
@@ -85,7 +84,7 @@ func newTerm(m *Manager, id int64) *term {
 	return &term{
 		m: m, id: id, log: m.cfg.Logger.With("term", id),
 		landed: make(chan func(time.Time) error),
-		wishes: map[string]*graph.Wish{}, entries: map[graph.Key]*entry{}, names: map[string][]*entry{},
+		wishes: map[string]*graph.Wish{}, names: map[string]*entry{},
 		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[string]time.Duration{},
 		agenda: newAgenda(), soonness: newSoonness(),
 	}
@@ -119,7 +118,7 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 		}
 		known.Tenant, known.policy, known.app = cfg, t.m.cfg.Policy.Compress(cfg.Scale), t.apps[cfg.App]
 	}
-	for _, e := range t.entries {
+	for e := range t.all {
 		t.place(e)
 	}
 }
@@ -266,7 +265,7 @@ func (t *term) situation(e *entry) Situation {
 		MayDelete: !t.storeAway,
 	}
 	if wish != nil && wish.Gen != e.record.Gen {
-		current := t.entries[graph.Key{Name: wish.Name, Gen: wish.Gen}]
+		current := t.find(graph.Key{Name: wish.Name, Gen: wish.Gen})
 		if s.Replaced = current != nil && current.record.ID != ""; s.Replaced {
 			s.ReplacedAt = current.record.CreatedAt
 		}
@@ -331,7 +330,7 @@ func (t *term) wake(now time.Time, e *entry) {
 }
 
 func (t *term) wakeAll(now time.Time) {
-	for _, e := range t.entries {
+	for e := range t.all {
 		t.wake(now, e)
 	}
 }
@@ -339,12 +338,52 @@ func (t *term) wakeAll(now time.Time) {
 // add takes an entry for a record into the loop's hands.
 func (t *term) add(now time.Time, r graph.Record) {
 	e := &entry{record: r, wake: now, atAgenda: -1, atReady: -1, atSoonness: -1}
-	t.entries[r.Key()] = e
-	t.names[r.Name] = append(t.names[r.Name], e)
+	e.next = t.names[r.Name]
+	t.names[r.Name] = e
 	t.m.metrics.countState(r.State, 1)
 	t.rank(e)
 	t.place(e)
 	t.wake(now, e)
+}
+
+// find gives the entry of a name and gen, nil when there is none.
+func (t *term) find(key graph.Key) *entry {
+	for e := t.names[key.Name]; e != nil; e = e.next {
+		if e.record.Gen == key.Gen {
+			return e
+		}
+	}
+	return nil
+}
+
+// all is a sequence of all entries, of which the present one may be dropped.
+func (t *term) all(yield func(*entry) bool) {
+	for _, e := range t.names {
+		for e != nil {
+			next := e.next
+			if !yield(e) {
+				return
+			}
+			e = next
+		}
+	}
+}
+
+// unlink takes an entry out of those of its name.
+func (t *term) unlink(e *entry) {
+	name := e.record.Name
+	if first := t.names[name]; first == e {
+		if t.names[name] = e.next; e.next == nil {
+			delete(t.names, name)
+		}
+		return
+	}
+	for other := t.names[name]; other != nil; other = other.next {
+		if other.next == e {
+			other.next = e.next
+			return
+		}
+	}
 }
 
 // set replaces an entry's record.
@@ -362,11 +401,7 @@ func (t *term) drop(e *entry) {
 	if e.tenant != nil {
 		e.tenant.ready.remove(e)
 	}
-	delete(t.entries, e.record.Key())
-	gens := slices.DeleteFunc(t.names[e.record.Name], func(other *entry) bool { return other == e })
-	if t.names[e.record.Name] = gens; len(gens) == 0 {
-		delete(t.names, e.record.Name)
-	}
+	t.unlink(e)
 }
 
 func (t *term) rank(e *entry) {
