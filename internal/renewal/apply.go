@@ -17,15 +17,38 @@ func (t *term) start(ctx context.Context, e *entry) {
 		t.running++
 		lane.running++
 	}
+	if !calls {
+		if t.storing >= storeJobs {
+			t.waiting = append(t.waiting, func() { t.begin(ctx, e, lane, calls) })
+			return
+		}
+		t.storing++
+	}
+	t.begin(ctx, e, lane, calls)
+}
+
+// storeJobs is how many jobs that only store something run at once.
+const storeJobs = 64
+
+// begin starts the job of an entry that is busy with it.
+func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
 	action, situation, pending := e.action, t.situation(e), e.unsaved
 	terms, wish := t.terms(&e.record), t.wishes[e.record.Name]
 	// Taken by value: the configuration may replace them while the job runs.
-	tenant, policy := e.tenant.Tenant, e.tenant.policy
+	to := target{wish: wish, terms: terms}
+	if lane != nil {
+		to.tenant, to.policy = lane.Tenant, lane.policy
+	}
 	draw := t.m.cfg.Rand.Float64()
 	t.job(ctx, func() func(time.Time) error {
 		call, end := callContext(ctx, t.m.cfg.Grace)
 		defer end()
-		o := t.apply(call, target{tenant, policy, wish, terms}, situation, action, draw)
+		// What is owed comes first: a record must never overwrite a newer one.
+		pending, err := t.save(call, pending)
+		if err != nil && (action.Verb == Create || action.Verb == Delete) {
+			return t.land(ctx, e, lane, calls, action, outcome{unsaved: pending, saveErr: err})
+		}
+		o := t.apply(call, to, situation, action, draw)
 		stamp(&o.change, wish)
 		if o.done {
 			pending = append(pending, o.change)
@@ -35,15 +58,25 @@ func (t *term) start(ctx context.Context, e *entry) {
 		} else {
 			o.unsaved = append(pending, o.unsaved...)
 		}
-		return func(now time.Time) error {
-			if calls {
-				t.running--
-				lane.running--
-				lane.answered(o.callErr)
-			}
-			return t.settle(now, e, action, o)
-		}
+		return t.land(ctx, e, lane, calls, action, o)
 	})
+}
+
+// land gives the function that takes an outcome into the loop's hands.
+func (t *term) land(ctx context.Context, e *entry, lane *tenant, calls bool, action Action, o outcome) func(time.Time) error {
+	return func(now time.Time) error {
+		if calls {
+			t.running--
+			lane.running--
+			lane.answered(o.callErr)
+		} else if t.storing--; len(t.waiting) > 0 {
+			next := t.waiting[0]
+			t.waiting = t.waiting[1:]
+			t.storing++
+			next()
+		}
+		return t.settle(now, e, action, o)
+	}
 }
 
 // outcome is what a job brings back.
@@ -110,8 +143,16 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 		return outcome{} // only to offer the store again what it did not take
 	case List, Adopt, Forget, Lapse:
 	}
+	if got.err == nil && !asked.IsZero() && !got.sub.ExpiresAt.After(time.Now()) {
+		// Granted and over already: that is no success, whatever it is.
+		op := graph.OperationRenew
+		if a.Verb == Create {
+			op = graph.OperationCreate
+		}
+		got.err = &graph.Error{Operation: op, Err: errGrantedPast}
+	}
 	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), asked: asked, callErr: got.err}
-	if limit, kind := t.limitOf(r.Resource, got.err); limit > 0 {
+	if limit, kind, named := t.limitOf(r.Resource, got.err); named {
 		// Not worth a second try: Graph will say it again.
 		o.saveErr = fatal(t.m.cfg.Store.LearnLimit(ctx, t.id, kind, limit))
 	}
@@ -122,18 +163,21 @@ func (t *term) ask(to target) time.Time {
 	return Ask(time.Now(), to.wish, to.terms, t.m.cfg.Policy, to.tenant.Scale)
 }
 
+var errGrantedPast = errors.New("the granted expiry has passed already")
+
 // limitOf reads from an answer that a lifetime was refused which one Graph
-// takes for that kind of resource, 0 when it was about something else.
-func (t *term) limitOf(resource string, err error) (limit time.Duration, kind string) {
+// takes for that kind of resource, 0 when it was about something else. Where
+// Graph names none it is a guess, which is not worth storing.
+func (t *term) limitOf(resource string, err error) (limit time.Duration, kind string, named bool) {
 	var fault *graph.Error
 	if !errors.As(err, &fault) || graph.Classify(fault) != graph.ReasonExpiryLimited {
-		return 0, ""
+		return 0, "", false
 	}
 	rule, _ := t.m.cfg.Rules.For(resource)
 	if limit, named := fault.ExpiryLimit(); named {
-		return limit, rule.Type
+		return limit, rule.Type, true
 	}
-	return t.m.cfg.Policy.LimitFloor, rule.Type
+	return t.m.cfg.Policy.LimitFloor, rule.Type, false
 }
 
 func (t *term) request(r graph.Record, wish *graph.Wish, expiry time.Time) graph.Subscription {
@@ -177,7 +221,7 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 	record := o.change.Record
 	if o.change.Forget {
 		if len(e.unsaved) == 0 {
-			t.drop(e)
+			t.drop(now, e)
 			return nil
 		}
 		record.ID, record.Ambiguous = "", false // nothing is left but to forget it
@@ -223,7 +267,7 @@ const (
 // learn takes from an answer what concerns more than its record: a limit that
 // Graph named, or a wait that the whole budget has to keep.
 func (t *term) learn(now time.Time, e *entry, o outcome) {
-	if limit, kind := t.limitOf(e.record.Resource, o.callErr); limit > 0 {
+	if limit, kind, _ := t.limitOf(e.record.Resource, o.callErr); limit > 0 {
 		t.limits[kind] = limit
 	}
 	if e.tenant == nil {

@@ -114,8 +114,10 @@ func (s *Situation) desired() bool {
 func (s *Situation) decideEnd(now time.Time, _ Policy) (Action, time.Time) {
 	paused := s.Wish != nil && s.Wish.Paused && s.Record.Gen == s.Wish.Gen
 	switch {
-	case s.Record.ID == "" && paused:
+	case s.Record.ID == "" && paused && !s.Record.Ambiguous:
 		return Action{Verb: Wait}, Never()
+	case s.Record.ID == "" && s.Record.Ambiguous && now.Before(s.Record.NextAt):
+		return Action{Verb: Wait}, s.Record.NextAt
 	case s.Record.ID == "" && !s.Record.Ambiguous, s.Record.ID != "" && !now.Before(s.Record.ExpiresAt):
 		return Action{Verb: Forget}, now
 	case s.Record.ID == "":

@@ -190,6 +190,8 @@ type fakeStore struct {
 	mu        sync.Mutex
 	away      bool
 	forgetful bool // a fault that is planted: creates are not announced
+	failSaves int  // so many saves fail
+	now, most int  // saves under way, and the most there ever were
 	term      int64
 	wishes    []graph.Wish
 	records   map[graph.Key]graph.Record
@@ -246,6 +248,23 @@ func (f *fakeStore) Records(context.Context) (records []graph.Record, err error)
 }
 
 func (f *fakeStore) Save(_ context.Context, term int64, c graph.Change) error {
+	f.mu.Lock()
+	fails := f.failSaves > 0
+	if fails {
+		f.failSaves--
+	}
+	f.now++
+	f.most = max(f.most, f.now)
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.now--
+		f.mu.Unlock()
+	}()
+	time.Sleep(time.Millisecond) // as long as a sync takes
+	if fails {
+		return fmt.Errorf("fake: %w", graph.ErrStoreUnavailable)
+	}
 	return f.do(term, func() {
 		if f.forgetful && c.Record.ID == "" && c.Record.Ambiguous {
 			c.Record.Ambiguous = false

@@ -46,27 +46,27 @@ func (t *term) lifecycle(ctx context.Context) {
 }
 
 // reactAll changes the records that the items name, stores that, and only then
-// lets go of the items. A busy record keeps its items for the next time.
+// lets go of the items. An item whose record is busy, or owes the store older
+// changes, waits for the next time.
 func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.LifecycleItem) {
 	var done []string
-	var changes []graph.Change
-	touched := map[*entry]bool{}
+	touched := map[*entry][]graph.Change{}
 	for _, item := range items {
 		e := t.find(graph.Key{Name: item.Name, Gen: item.Gen})
-		if e != nil && e.busy {
+		if e != nil && (e.busy || len(e.unsaved) > 0) {
 			continue
 		}
 		done = append(done, item.ID)
-		if e == nil || e.tenant == nil || !strings.EqualFold(e.record.ID, item.SubscriptionID) {
-			continue // of a former subscription: nothing to do
+		if e == nil || e.tenant == nil || t.reacted[item.ID] || !strings.EqualFold(e.record.ID, item.SubscriptionID) {
+			continue // done already, or of a former subscription
 		}
 		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
 			stamp(&change, t.wishes[item.Name])
-			changes = append(changes, change)
+			touched[e] = append(touched[e], change)
 			t.log.InfoContext(ctx, "lifecycle event", "subscription", item.Name, "event", item.Event)
 			t.set(e, change.Record)
-			touched[e] = true
 		}
+		t.reacted[item.ID] = true
 	}
 	if len(done) < len(items) || len(items) == lifecycleBatch {
 		t.lifecycleAt = now.Add(lifecycleAgain)
@@ -80,22 +80,39 @@ func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.Lifecy
 		e.tenant.ready.remove(e)
 	}
 	t.job(ctx, func() func(time.Time) error {
-		_, err := t.save(ctx, changes)
+		left := map[*entry][]graph.Change{}
+		var err error
+		for e, changes := range touched {
+			if err == nil {
+				changes, err = t.save(ctx, changes)
+			}
+			left[e] = changes
+		}
 		if err == nil {
 			err = t.m.cfg.Store.SettleLifecycle(ctx, t.id, done)
 		}
-		return func(now time.Time) error {
-			for e := range touched {
-				e.busy = false
-				t.wake(now, e)
-			}
-			if err != nil {
-				t.lifecycleAt = now.Add(lifecycleAgain)
-				t.log.WarnContext(ctx, "lifecycle reaction not stored, trying again", "error", err.Error())
-			}
-			return fatal(err)
-		}
+		return func(now time.Time) error { return t.reactedAll(ctx, now, left, done, err) }
 	})
+}
+
+// reactedAll takes up what the store did not take, so that neither a record nor
+// a gap is lost; the items stay in the store until it has all of it.
+func (t *term) reactedAll(ctx context.Context, now time.Time, left map[*entry][]graph.Change, done []string, err error) error {
+	for e, changes := range left {
+		e.busy = false
+		e.unsaved = append(e.unsaved, changes...)
+		e.saveAt = now.Add(saveBase)
+		t.wake(now, e)
+	}
+	if err == nil {
+		for _, id := range done {
+			delete(t.reacted, id)
+		}
+		return nil
+	}
+	t.lifecycleAt = now.Add(lifecycleAgain)
+	t.log.WarnContext(ctx, "lifecycle reaction not stored, trying again", "error", err.Error())
+	return fatal(err)
 }
 
 // react says what a lifecycle event changes; ok is false when nothing. It is

@@ -99,7 +99,7 @@ func (t *term) listed(now time.Time, tenant *tenant, began time.Time, subs []gra
 func (t *term) addLive(now time.Time, tenant *tenant, key graph.Key, sub graph.Subscription) {
 	t.add(now, graph.Record{
 		Name: key.Name, Gen: key.Gen, Tenant: tenant.Name, Resource: sub.Resource, ID: sub.ID,
-		State: graph.StateActive, ExpiresAt: sub.ExpiresAt, RenewAt: now,
+		State: graph.StateActive, GrantedAt: now, ExpiresAt: sub.ExpiresAt, RenewAt: now,
 	})
 }
 

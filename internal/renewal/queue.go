@@ -12,6 +12,7 @@ type entry struct {
 	record graph.Record
 	tenant *tenant
 	next   *entry // another gen of the same name
+	orphan bool   // its tenant is not configured, and that was said
 	// action is what was decided and waits for budget or is under way.
 	action Action
 	// busy says that a job for it is under way; nothing else is started.

@@ -46,8 +46,12 @@ func settle(now time.Time, s Situation, a Action, got answer, p Policy, draw flo
 		return lost(now, r, r.ExpiresAt, graph.GapLapsed)
 	case Forget:
 		c := graph.Change{Record: r, Forget: true}
-		if !r.LostAt.IsZero() && s.Replaced {
-			gap := graph.Gap{Name: r.Name, From: r.LostAt, To: latest(s.ReplacedAt, r.LostAt), Cause: r.LostCause}
+		if !r.LostAt.IsZero() && (s.Replaced || s.Wish == nil) {
+			end := now // nobody waits for what came after
+			if s.Replaced {
+				end = latest(s.ReplacedAt, r.LostAt)
+			}
+			gap := graph.Gap{Name: r.Name, From: r.LostAt, To: end, Cause: r.LostCause}
 			c.Closed, c.Events = &gap, []graph.Event{gapEvent(graph.EventGapClosed, now, gap)}
 		}
 		return c
@@ -305,5 +309,5 @@ func detail(err error) string {
 	if len(text) > longest {
 		text = text[:longest]
 	}
-	return text
+	return strings.ToValidUTF8(text, "")
 }

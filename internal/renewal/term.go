@@ -73,6 +73,12 @@ type term struct {
 	loaded, proven, storeAway bool
 	lifecycleBusy             bool
 	lifecycleAt               time.Time // when to look again, zero when not asked for
+	// reacted are the lifecycle items that were reacted to and are not settled.
+	reacted map[string]bool
+	// storing is how many jobs have only the store to do with; waiting are
+	// those that come after them.
+	storing int
+	waiting []func()
 	// reloadBusy says that a reload is under way; reloadAgain that another is
 	// to follow, since the wishes changed meanwhile.
 	reloadBusy, reloadAgain bool
@@ -85,7 +91,7 @@ func newTerm(m *Manager, id int64) *term {
 		m: m, id: id, log: m.cfg.Logger.With("term", id),
 		landed: make(chan func(time.Time) error),
 		wishes: map[string]*graph.Wish{}, names: map[string]*entry{},
-		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[string]time.Duration{},
+		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[string]time.Duration{}, reacted: map[string]bool{},
 		agenda: newAgenda(), soonness: newSoonness(),
 	}
 }
@@ -99,7 +105,7 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 		}
 	}
 	for _, cfg := range list {
-		if t.apps[cfg.App] == nil {
+		if app := t.apps[cfg.App]; app == nil || app.share != cfg.QuotaShare {
 			t.apps[cfg.App] = newBudget(now, writesPerApp, cfg.QuotaShare, cfg.Scale)
 		}
 		known := t.tenants[cfg.Name]
@@ -112,6 +118,9 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 			known.policy = t.m.cfg.Policy.Compress(cfg.Scale)
 			known.sweepAt = now.Add(t.sweepEvery(known))
 			t.tenants[cfg.Name] = known
+		} else if known.QuotaShare != cfg.QuotaShare {
+			known.writes = newBudget(now, writesPerTenant, cfg.QuotaShare, cfg.Scale)
+			known.lists = newBudget(now, listsPerTenant, cfg.QuotaShare, cfg.Scale)
 		}
 		if cfg.Skew != nil {
 			cfg.Client = skewed{cfg.Client, cfg.Skew}
@@ -133,14 +142,16 @@ func (t *term) sweepEvery(tenant *tenant) time.Duration {
 // place joins an entry with its tenant, which may have come, changed or gone.
 func (t *term) place(e *entry) {
 	to := t.tenants[e.record.Tenant]
-	if to == e.tenant {
+	if to == e.tenant && to != nil {
 		return
 	}
 	if e.tenant != nil {
 		e.tenant.ready.remove(e)
 	}
-	if e.tenant = to; to == nil {
-		t.agenda.remove(e)
+	told := e.orphan
+	e.tenant, e.orphan = to, to == nil
+	t.rank(e)
+	if e.orphan && !told {
 		t.log.Warn("subscription of a tenant that is not configured is left alone",
 			"subscription", e.record.Name, "tenant", e.record.Tenant)
 	}
@@ -154,7 +165,7 @@ func (t *term) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		now := time.Now()
+		now := time.Now().Round(0) // the wall clock: Graph's expiries are instants of it
 		wake := t.step(ctx, now)
 		timer.Reset(wake.Sub(now))
 		select {
@@ -185,6 +196,10 @@ func (t *term) job(ctx context.Context, work func() func(now time.Time) error) {
 	})
 }
 
+// longestSleep bounds how late the loop notices that the machine was paused,
+// during which its timers stood still.
+const longestSleep = 15 * time.Minute
+
 // step does all that can be done now and says when to look again.
 func (t *term) step(ctx context.Context, now time.Time) time.Time {
 	if !t.reloadAt.IsZero() && !now.Before(t.reloadAt) {
@@ -197,7 +212,7 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 		t.agenda.remove(e)
 		t.consider(ctx, now, e)
 	}
-	wake := now.Add(time.Hour)
+	wake := now.Add(longestSleep)
 	if e := t.agenda.first(); e != nil {
 		wake = earlier(wake, e.wake)
 	}
@@ -215,7 +230,11 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 
 // consider decides about one entry and sends it on its way.
 func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
-	if e.busy || e.tenant == nil {
+	if e.busy {
+		return
+	}
+	if e.tenant == nil {
+		t.considerOrphan(ctx, now, e)
 		return
 	}
 	action, wake := DecideOne(now, t.situation(e), e.tenant.policy)
@@ -257,16 +276,35 @@ func (t *term) waitForStore(ctx context.Context, now time.Time, e *entry, wake t
 	t.agenda.put(e)
 }
 
+// considerOrphan decides about a record whose tenant is not configured: nobody
+// can call Graph for it, but once it has expired there is nothing left.
+func (t *term) considerOrphan(ctx context.Context, now time.Time, e *entry) {
+	if e.record.ID != "" && now.Before(e.record.ExpiresAt) {
+		e.wake = e.record.ExpiresAt
+		t.agenda.put(e)
+		return
+	}
+	if len(e.unsaved) > 0 {
+		t.waitForStore(ctx, now, e, Never())
+		return
+	}
+	e.action = Action{Verb: Forget}
+	t.start(ctx, e)
+}
+
 func (t *term) situation(e *entry) Situation {
 	wish := t.wishes[e.record.Name]
 	s := Situation{
-		Wish: wish, Record: e.record, Listing: e.tenant.listing,
+		Wish: wish, Record: e.record,
 		MayCreate: t.proven && !t.storeAway,
 		MayDelete: !t.storeAway,
 	}
+	if e.tenant != nil {
+		s.Listing = e.tenant.listing
+	}
 	if wish != nil && wish.Gen != e.record.Gen {
 		current := t.find(graph.Key{Name: wish.Name, Gen: wish.Gen})
-		if s.Replaced = current != nil && current.record.ID != ""; s.Replaced {
+		if s.Replaced = current != nil && current.record.ID != "" && !current.ending(); s.Replaced {
 			s.ReplacedAt = current.record.CreatedAt
 		}
 	}
@@ -277,7 +315,7 @@ func (t *term) situation(e *entry) Situation {
 // budgets and the number of parallel calls allow, and says when there may be
 // budget for more.
 func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time.Time {
-	wake := now.Add(time.Hour)
+	wake := now.Add(longestSleep)
 	if !now.Before(tenant.sweepAt) {
 		tenant.listWanted = true
 		tenant.sweepAt = now.Add(t.sweepEvery(tenant))
@@ -321,10 +359,12 @@ func latest(a, b time.Time) time.Time {
 // wake looks at an entry again, after something changed that a decision looks
 // at. One that is busy is looked at when its job has landed.
 func (t *term) wake(now time.Time, e *entry) {
-	if e.busy || e.tenant == nil {
+	if e.busy {
 		return
 	}
-	e.tenant.ready.remove(e)
+	if e.tenant != nil {
+		e.tenant.ready.remove(e)
+	}
 	e.wake = now
 	t.agenda.put(e)
 }
@@ -341,9 +381,22 @@ func (t *term) add(now time.Time, r graph.Record) {
 	e.next = t.names[r.Name]
 	t.names[r.Name] = e
 	t.m.metrics.countState(r.State, 1)
-	t.rank(e)
 	t.place(e)
 	t.wake(now, e)
+}
+
+// ending says that the subscription is being deleted at this moment.
+func (e *entry) ending() bool { return e.busy && e.action.Verb == Delete }
+
+// pend makes an entry for a wish that has none.
+func (t *term) pend(now time.Time, wish *graph.Wish, ambiguous bool) {
+	if wish == nil || t.find(graph.Key{Name: wish.Name, Gen: wish.Gen}) != nil {
+		return
+	}
+	t.add(now, graph.Record{
+		Name: wish.Name, Gen: wish.Gen, Tenant: wish.Tenant, Resource: wish.Resource,
+		State: graph.StatePending, Ambiguous: ambiguous,
+	})
 }
 
 // find gives the entry of a name and gen, nil when there is none.
@@ -394,7 +447,7 @@ func (t *term) set(e *entry, r graph.Record) {
 	t.rank(e)
 }
 
-func (t *term) drop(e *entry) {
+func (t *term) drop(now time.Time, e *entry) {
 	t.m.metrics.countState(e.record.State, -1)
 	t.agenda.remove(e)
 	t.soonness.remove(e)
@@ -402,10 +455,12 @@ func (t *term) drop(e *entry) {
 		e.tenant.ready.remove(e)
 	}
 	t.unlink(e)
+	// Somebody may have wished for it again while it was being let go.
+	t.pend(now, t.wishes[e.record.Name], false)
 }
 
 func (t *term) rank(e *entry) {
-	if e.record.ID != "" {
+	if e.record.ID != "" && e.tenant != nil {
 		t.soonness.put(e)
 	} else {
 		t.soonness.remove(e)
