@@ -286,8 +286,8 @@ sinks:
 		t.Fatal(err)
 	}
 	got := strings.ReplaceAll(strings.Join(c.Warnings(), "\n"), dir+"/", "")
-	want := strings.ReplaceAll(`graphsubd.yaml:22:77: subscriptions[1].changeTypes[1]: is created, which Graph documents for a user on one page and not on another (rule change-types of VERSION); write deleted, updated; a creation arrives as updated
-graphsubd.yaml:25:15: subscriptions[2].resource: begins with me, but an application has no signed-in user for it to stand for (rule me of VERSION); write users/ID/messages?$top=5
+	want := strings.ReplaceAll(`graphsubd.yaml:22:77: subscriptions[1].changeTypes[1]: is created, which Graph documents for a user on one page and not on another (rule change-types of VERSION); write updated, deleted; a creation arrives as updated
+graphsubd.yaml:25:15: subscriptions[2].resource: begins with me, but an application has no signed-in user for it to stand for (rule me of VERSION); write users/ID/messages
 graphsubd.yaml:25:15: subscriptions[2].resource: has $top, which Outlook does not support in a subscription (rule query-options of VERSION); remove it
 graphsubd.yaml:27:15: subscriptions[2].lifetime: is 10m, and Graph raises what is below 45m to 45m (rule lifetime of VERSION); write 45m or more, or max
 more.yaml:2:44: subscriptions[0].resource: is of no known kind, so it is asked to live for an hour at most (rule unknown-resource of VERSION); watch all of users/1/events; Graph documents no single part of it`,

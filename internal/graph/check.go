@@ -169,13 +169,15 @@ func (c *check) unknownRemedy() string {
 	return "compare it with the resources that Graph supports; graphsubd resources lists the known ones"
 }
 
-// afterMe gives what follows a leading me.
+// afterMe gives the path that follows a leading me. The query may hold what
+// is nobody's business, so it is left out.
 func afterMe(resource string) (rest string, ok bool) {
-	path := strings.TrimLeft(resource, "/")
-	if len(path) < 2 || !strings.EqualFold(path[:2], "me") || len(path) > 2 && path[2] != '/' && path[2] != '?' {
-		return "", false
+	path, _, _ := strings.Cut(strings.TrimLeft(resource, "/"), "?")
+	first, rest, more := strings.Cut(path, "/")
+	if more {
+		rest = "/" + rest
 	}
-	return path[2:], true
+	return rest, strings.EqualFold(first, "me")
 }
 
 // apostrophe tells whether one is in the segment, the quotes of a key aside.
@@ -204,7 +206,14 @@ func (c *check) changeTypes() {
 	}
 }
 
-func words(types []ChangeType) string { return strings.ReplaceAll(JoinChangeTypes(types), ",", ", ") }
+// words lists change types in the order of the table.
+func words(types []ChangeType) string {
+	list := make([]string, len(types))
+	for i, word := range types {
+		list[i] = string(word)
+	}
+	return strings.Join(list, ", ")
+}
 
 func (c *check) lifetime() {
 	longest := c.rule.Longest(c.wish.Rich)

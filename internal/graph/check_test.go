@@ -112,7 +112,7 @@ func TestCheckSays(t *testing.T) {
 		wish         graph.WishInput
 		text, remedy string
 	}{
-		{graph.WishInput{Resource: "/me/messages?$select=id"}, "begins with me, but an application has no signed-in user for it to stand for", "write users/ID/messages?$select=id"},
+		{graph.WishInput{Resource: "/me/messages?$select=id"}, "begins with me, but an application has no signed-in user for it to stand for", "write users/ID/messages"},
 		{graph.WishInput{Resource: "users/u/events/AAMk="}, "is of no known kind, so it is asked to live for an hour at most", "watch all of users/u/events; Graph documents no single part of it"},
 		{graph.WishInput{Resource: "users/u/manager"}, "is of no known kind, so it is asked to live for an hour at most", "compare it with the resources that Graph supports; graphsubd resources lists the known ones"},
 		{graph.WishInput{Resource: "chats/c", ChangeTypes: []graph.ChangeType{graph.Deleted}}, "is deleted, and Graph has only created, updated for a chat", "leave it out"},

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+//go:generate go test . -run ^TestResourcesPage$ -count=1 -update
+
 //go:embed rules.json
 var rulesJSON []byte
 
