@@ -51,6 +51,8 @@ type App struct {
 	readiness     *httpapi.Readiness
 	listeners     listeners
 	public        *http.Server
+	rest          *httpapi.Admin
+	admin         *http.Server
 	telemetry     *http.Server
 
 	undo []func() error // closes what New and Run opened, last first
@@ -115,8 +117,8 @@ func (a *App) build(ctx context.Context, opts Options) (err error) {
 	if a.listeners, err = bind(ctx, a.cfg.Listen, opts.Public); err != nil {
 		return err
 	}
-	a.defers(closeOnce(a.listeners.public), closeOnce(a.listeners.telemetry))
-	return nil
+	a.defers(closeOnce(a.listeners.public), closeOnce(a.listeners.admin), closeOnce(a.listeners.telemetry))
+	return a.buildAdmin(opts)
 }
 
 func (a *App) registerBuild(opts Options) error {
@@ -146,7 +148,10 @@ func (a *App) close() error {
 
 // Addresses are where the process listens, also when port 0 was asked for.
 func (a *App) Addresses() Addresses {
-	return Addresses{Public: a.listeners.public.Addr().String(), Telemetry: a.listeners.telemetry.Addr().String()}
+	return Addresses{
+		Public: a.listeners.public.Addr().String(), Admin: a.listeners.admin.Addr().String(),
+		Telemetry: a.listeners.telemetry.Addr().String(),
+	}
 }
 
 // Gatherer gives the metrics of this process.
@@ -161,6 +166,9 @@ func (a *App) Run(ctx context.Context) error {
 	public := p.start(ctx, "public listener", func(ctx context.Context) error {
 		return serve(ctx, a.public, a.listeners.public)
 	})
+	admin := p.start(ctx, "admin listener", func(ctx context.Context) error {
+		return serve(ctx, a.admin, a.listeners.admin)
+	})
 	telemetry := p.start(ctx, "telemetry listener", func(ctx context.Context) error {
 		return serve(ctx, a.telemetry, a.listeners.telemetry)
 	})
@@ -169,7 +177,8 @@ func (a *App) Run(ctx context.Context) error {
 	a.readiness.Set(conditionListening, true)
 	lead := p.start(ctx, "lease", func(ctx context.Context) error { return a.lease.Run(ctx, a.lead) })
 	a.log.InfoContext(ctx, "started", "holder", a.holder,
-		"public_address", a.Addresses().Public, "telemetry_address", a.Addresses().Telemetry,
+		"public_address", a.Addresses().Public, "admin_address", a.Addresses().Admin,
+		"telemetry_address", a.Addresses().Telemetry,
 		"wishes", len(a.cfg.Subscriptions))
 
 	select {
@@ -183,7 +192,7 @@ func (a *App) Run(ctx context.Context) error {
 	end(lead, public) // leadership is given up at once, beside the drain
 	end(deliver)
 	end(keep)
-	end(telemetry)
+	end(admin, telemetry)
 	err := errors.Join(append(p.errs(), a.close())...)
 	a.log.InfoContext(ctx, "stopped", "duration_seconds", time.Since(began).Seconds())
 	return err

@@ -71,6 +71,7 @@ func (a *App) reload(ctx context.Context, next *config.Config) error {
 	a.cfg = next
 	a.setAccepts(next)
 	a.setRegistrations(byApp)
+	a.rest.SetTokens(adminTokens(next.Admin))
 	if deliver != nil {
 		select {
 		case <-a.deliveries: // an older change that was not begun

@@ -191,6 +191,11 @@ func (l *loader) checkSecrets() {
 		seen[text] = i
 	}
 	c.Admin.checkSecrets(root.key("admin"))
+	for _, s := range l.all {
+		for i := range s.fragment.Sinks {
+			s.fragment.Sinks[i].checkSecrets(s.doc.root().key("sinks").index(i))
+		}
+	}
 }
 
 // checkCAFile reads a file of authorities to see now what would fail later.

@@ -62,6 +62,10 @@ func writeFiles(t *testing.T, files map[string]string) string {
 		"secrets/ops":     tokenValue,
 		"secrets/empty":   "\n",
 		"secrets/short":   "hunter2",
+		"secrets/hook":    "whsec_aHVudGVyMi13ZWJob29rLTAxMjM0NTY3ODlhYmNkZWY=\n",
+		"secrets/badhook": "whsec_hunter2-is-no-base64-at-all-0123456789",
+		// hunter2 in base64.
+		"secrets/shorthook": "whsec_aHVudGVyMg==",
 	}
 	maps.Copy(all, files)
 	for name, text := range all {
@@ -197,8 +201,23 @@ func TestExampleIsValid(t *testing.T) {
 			t.Errorf("unexpected: %s", fault)
 		}
 	}
-	if len(faults) != 9 {
-		t.Errorf("%d faults, want 9:\n%s", len(faults), strings.Join(faults, "\n"))
+	if len(faults) != 8 {
+		t.Errorf("%d faults, want 8:\n%s", len(faults), strings.Join(faults, "\n"))
+	}
+}
+
+func TestLoadTakesAWebhook(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(valid, "file: {path: events.jsonl}",
+		`webhook: {url: "http://orders:8080/hooks?x=1", secrets: [{file: secrets/hook}, {env: PREVIOUS_KEY}]}`, 1)
+	c, faults := load(t, map[string]string{"graphsubd.yaml": text})
+	if len(faults) > 0 {
+		t.Fatal(strings.Join(faults, "\n"))
+	}
+	hook := c.Sinks[0].Webhook
+	first, err := hook.Secrets[0].Current()
+	if err != nil || !strings.HasPrefix(first, "whsec_") || hook.Secrets[1].Text() != previousValue || hook.URL != "http://orders:8080/hooks?x=1" {
+		t.Errorf("%+v, %v", hook, err)
 	}
 }
 

@@ -74,7 +74,7 @@ func NewReceiver(cfg Config, keys *notification.Keys, inbox inbox) (*Receiver, e
 		refusals: rate.Sometimes{Interval: refusalLogInterval},
 		events:   map[string]bool{},
 	}
-	r.routes.Use(r.guard, below(base))
+	r.routes.Use(guard(m.panics, r.log, failPlainly), below(base))
 	for _, purpose := range []notification.Purpose{notification.PurposeNotifications, notification.PurposeLifecycle} {
 		r.routes.Post("/"+string(purpose)+"/{name}/{gen}/{mac}", func(w http.ResponseWriter, req *http.Request) {
 			r.serve(w, req, purpose)

@@ -3,6 +3,7 @@ package renewal
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -11,9 +12,10 @@ import (
 // start runs an entry's action beside the loop and settles what it brings.
 func (t *term) start(ctx context.Context, e *entry) {
 	e.busy = true
-	calls := e.action.Verb == Create || e.action.Verb == Renew || e.action.Verb == Check || e.action.Verb == Delete
+	calls, lane := e.action.Verb.calls(), e.tenant
 	if calls {
 		t.running++
+		lane.running++
 	}
 	action, situation, pending := e.action, t.situation(e), e.unsaved
 	terms, wish := t.terms(&e.record), t.wishes[e.record.Name]
@@ -24,6 +26,7 @@ func (t *term) start(ctx context.Context, e *entry) {
 		call, end := callContext(ctx, t.m.cfg.Grace)
 		defer end()
 		o := t.apply(call, target{tenant, policy, wish, terms}, situation, action, draw)
+		stamp(&o.change, wish)
 		if o.done {
 			pending = append(pending, o.change)
 		}
@@ -35,6 +38,8 @@ func (t *term) start(ctx context.Context, e *entry) {
 		return func(now time.Time) error {
 			if calls {
 				t.running--
+				lane.running--
+				lane.answered(o.callErr)
 			}
 			return t.settle(now, e, action, o)
 		}
@@ -45,6 +50,7 @@ func (t *term) start(ctx context.Context, e *entry) {
 type outcome struct {
 	done    bool // the action was carried out; change is what it did
 	change  graph.Change
+	asked   time.Time      // the expiry that was asked for, zero when none was
 	callErr error          // Graph's
 	unsaved []graph.Change // what the store did not take
 	saveErr error
@@ -58,9 +64,21 @@ type target struct {
 	terms  Terms
 }
 
+// stamp says which tenant the events of a change belong to, which is known
+// while somebody wishes for the subscription.
+func stamp(c *graph.Change, wish *graph.Wish) {
+	if wish == nil {
+		return
+	}
+	for i := range c.Events {
+		c.Events[i].TenantID = wish.TenantID
+	}
+}
+
 // apply does one action. It runs beside the loop.
 func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw float64) outcome {
 	var got answer
+	var asked time.Time
 	r := s.Record
 	switch a.Verb {
 	case Create:
@@ -72,18 +90,27 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 			// The record as it was is offered again: that tells when the store is back.
 			return outcome{saveErr: err, unsaved: []graph.Change{{Record: r}}}
 		}
-		got.sub, got.err = to.tenant.Client.Create(ctx, t.request(r, to.wish, t.ask(to)))
+		asked = t.ask(to)
+		got.sub, got.err = to.tenant.Client.Create(ctx, t.request(r, to.wish, asked))
 	case Renew:
-		got.sub, got.err = to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: t.ask(to)})
+		asked = t.ask(to)
+		got.sub, got.err = to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: asked})
 	case Check:
 		got.sub, got.err = to.tenant.Client.Get(ctx, r.ID)
 	case Delete:
 		got.err = to.tenant.Client.Delete(ctx, r.ID)
+	case Inspect, Seek:
+		id := r.FormerID
+		if a.Verb == Inspect {
+			id = r.ConflictID
+		}
+		got.sub, got.err = to.tenant.Client.Get(ctx, id)
+		got.whose, got.ours = t.m.cfg.Identity.Ours(to.tenant.Name, got.sub)
 	case Wait:
 		return outcome{} // only to offer the store again what it did not take
 	case List, Adopt, Forget, Lapse:
 	}
-	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), callErr: got.err}
+	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), asked: asked, callErr: got.err}
 	if limit, kind := t.limitOf(r.Resource, got.err); limit > 0 {
 		// Not worth a second try: Graph will say it again.
 		o.saveErr = fatal(t.m.cfg.Store.LearnLimit(ctx, t.id, kind, limit))
@@ -199,9 +226,43 @@ func (t *term) learn(now time.Time, e *entry, o outcome) {
 	if limit, kind := t.limitOf(e.record.Resource, o.callErr); limit > 0 {
 		t.limits[kind] = limit
 	}
-	if e.tenant != nil && graph.Classify(o.callErr) == graph.ReasonThrottled {
+	if e.tenant == nil {
+		return
+	}
+	fault, _ := errors.AsType[*graph.Error](o.callErr)
+	if graph.Classify(o.callErr) == graph.ReasonThrottled || fault != nil && fault.Unsent {
+		// Not one subscription's trouble: the whole budget waits.
 		e.tenant.writes.pause(latest(now.Add(retryAfter(o.callErr)), o.change.Record.NextAt))
 	}
+}
+
+// bequeath hands what an older gen leaves to the gen that is wished for: the
+// gap that it began, and the place that it held. It is false while that cannot
+// be done; then the older one has to stay a little longer.
+func (t *term) bequeath(ctx context.Context, e *entry) bool {
+	wish := t.wishes[e.record.Name]
+	if wish == nil || wish.Gen == e.record.Gen {
+		return true
+	}
+	heir := t.entries[graph.Key{Name: wish.Name, Gen: wish.Gen}]
+	switch {
+	case heir == nil, heir.tenant == nil, heir.record.ID != "":
+		return true // settling the end closes the gap
+	case heir.busy:
+		return false
+	}
+	r := heir.record
+	if !e.record.LostAt.IsZero() && r.LostAt.IsZero() {
+		r.LostAt, r.LostCause = e.record.LostAt, e.record.LostCause
+	}
+	if r.Reason == graph.ReasonConflict || r.Reason == graph.ReasonQuota {
+		r.NextAt = time.Time{} // what held its place is gone
+	}
+	if r != heir.record {
+		t.set(heir, r)
+		t.keep(ctx, heir)
+	}
+	return true
 }
 
 // callContext gives a context for a call that outlives its term by grace, so
@@ -229,6 +290,9 @@ func (t *term) report(e *entry, a Action, o outcome) {
 	log := t.log.With("subscription", r.Name, "resource", r.Resource, "subscription_id", r.ID)
 	if a.Verb == Renew {
 		t.m.metrics.countRenewal(o.callErr)
+	}
+	if o.callErr == nil && !o.asked.IsZero() {
+		e.compare(log, o.asked, r.ExpiresAt)
 	}
 	switch {
 	case o.callErr != nil && o.change.Opened == nil && !o.change.Forget:
@@ -259,6 +323,32 @@ func (t *term) report(e *entry, a Action, o outcome) {
 		log.Info("subscription renewed", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
 	case Delete:
 		log.Info("subscription deleted", "former_subscription_id", e.record.ID)
+	case Seek, Inspect:
+		if r.ID != "" {
+			log.Info("subscription adopted", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
+		}
 	case Wait, Check, List, Forget, Lapse:
 	}
+}
+
+// grantTolerance is what rounding and a slow answer may make of a lifetime.
+const grantTolerance = time.Minute
+
+// compare says once when Graph grants another lifetime than was asked for. The
+// plan follows what was granted in any case.
+func (e *entry) compare(log *slog.Logger, asked, granted time.Time) {
+	was := e.odd
+	switch more := granted.Sub(asked); {
+	case more > grantTolerance:
+		e.odd = "raised"
+	case more < -grantTolerance:
+		e.odd = "cut"
+	default:
+		e.odd = ""
+	}
+	if e.odd == was || e.odd == "" {
+		return
+	}
+	log.Warn("graph granted another lifetime than was asked for, planning by what was granted",
+		"asked_until", asked, "expires_at", granted, "lifetime", e.odd)
 }

@@ -71,7 +71,7 @@ type Config struct {
 	Identity identity
 	Rules    *graph.Rules
 	Policy   Policy
-	// Parallel is how many calls to Graph may be under way, 16 when 0.
+	// Parallel is how many calls to Graph may be under way, 512 when 0.
 	Parallel int
 	// Prove returns once Graph can be expected to reach our listener, or an
 	// error. No create is sent before it returned nil or ProveFor passed.
@@ -87,7 +87,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Parallel == 0 {
-		c.Parallel = 16
+		c.Parallel = 512
 	}
 	if c.Grace == 0 {
 		c.Grace = 2 * time.Second

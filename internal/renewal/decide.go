@@ -20,7 +20,21 @@ const (
 	Delete Verb = "delete"
 	Forget Verb = "forget" // drop the record, there is nothing upstream
 	Lapse  Verb = "lapse"  // it expired; note the loss, then create
+	// Inspect looks at the subscription that a 409 named.
+	Inspect Verb = "inspect"
+	// Seek looks whether Graph has the former subscription again.
+	Seek Verb = "seek"
 )
+
+// calls says whether a verb is a call to Graph, and so needs budget.
+func (v Verb) calls() bool {
+	switch v {
+	case Create, Renew, Check, Delete, Inspect, Seek:
+		return true
+	case Wait, List, Adopt, Forget, Lapse:
+	}
+	return false
+}
 
 // Action is a decision. Found is set for Adopt.
 type Action struct {
@@ -30,8 +44,18 @@ type Action struct {
 
 // Listing is the last complete listing of a tenant, reduced to what is ours.
 type Listing struct {
-	At    time.Time // when it began
-	Found map[graph.Key]graph.Subscription
+	At    time.Time                          // when it began
+	Found map[graph.Key][]graph.Subscription // more than one are duplicates
+}
+
+// pick gives the one of a key that lives longest.
+func (l *Listing) pick(key graph.Key) (best graph.Subscription, found bool) {
+	for _, sub := range l.Found[key] {
+		if !found || sub.ExpiresAt.After(best.ExpiresAt) {
+			best, found = sub, true
+		}
+	}
+	return best, found
 }
 
 // Situation is all that a decision looks at.
@@ -42,8 +66,9 @@ type Situation struct {
 	// Listing is nil when the tenant was not listed in this term.
 	Listing *Listing
 	// Replaced says that the wish's own gen lives, so that a record of an
-	// older gen can go.
-	Replaced bool
+	// older gen can go; ReplacedAt is since when, zero when not known.
+	Replaced   bool
+	ReplacedAt time.Time
 	// MayCreate and MayDelete are false while the conditions for it are not
 	// given: the listener is not proven, the store is away, or the desired
 	// set was not read completely.
@@ -99,6 +124,10 @@ func (s *Situation) decideCreate(now time.Time) (Action, time.Time) {
 		return Action{Verb: Forget}, now
 	case now.Before(s.Record.NextAt):
 		return Action{Verb: Wait}, s.Record.NextAt
+	case s.Record.ConflictID != "":
+		return Action{Verb: Inspect}, now
+	case s.Record.FormerID != "" && s.Record.Reason == graph.ReasonQuota && !s.Record.Sought:
+		return Action{Verb: Seek}, now
 	case s.Record.Ambiguous:
 		return s.decideLook(now, Action{Verb: Create})
 	case !s.MayCreate:
@@ -113,7 +142,7 @@ func (s *Situation) decideLook(now time.Time, absent Action) (Action, time.Time)
 	if s.Listing == nil || s.Listing.At.Before(s.Record.NextAt) {
 		return Action{Verb: List}, now
 	}
-	if found, ok := s.Listing.Found[s.Record.Key()]; ok {
+	if found, ok := s.Listing.pick(s.Record.Key()); ok {
 		return Action{Verb: Adopt, Found: found}, now
 	}
 	if absent.Verb == Create && !s.MayCreate {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -33,9 +32,12 @@ type fakeGraph struct {
 	ahead time.Duration // of our clock
 	// tooLong counts requests beyond the maximum by Graph's clock.
 	tooLong int
-	live    map[string]graph.Subscription
-	next    int
-	calls   []string
+	least   time.Duration // less is raised to it
+	// shown changes what a listing gives; nil leaves it. Guarded by mu.
+	shown func([]graph.Subscription) []graph.Subscription
+	live  map[string]graph.Subscription
+	next  int
+	calls []string
 }
 
 func newFakeGraph(life time.Duration) *fakeGraph {
@@ -83,6 +85,9 @@ func (f *fakeGraph) Create(ctx context.Context, sub graph.Subscription) (graph.S
 func (f *fakeGraph) now() time.Time { return time.Now().Add(f.ahead) }
 
 func (f *fakeGraph) grant(asked time.Time) time.Time {
+	if raised := f.now().Add(f.least); asked.Before(raised) {
+		return raised
+	}
 	if most := f.now().Add(f.life); asked.After(most) {
 		f.tooLong++
 		return most
@@ -132,6 +137,10 @@ func (f *fakeGraph) List(ctx context.Context) (subs []graph.Subscription, err er
 			sub.ClientState = ""
 			subs = append(subs, sub)
 		}
+		if f.shown != nil {
+			slices.SortFunc(subs, func(a, b graph.Subscription) int { return strings.Compare(a.ID, b.ID) })
+			subs = f.shown(subs)
+		}
 		return nil
 	})
 	return subs, err
@@ -180,6 +189,7 @@ func (f *fakeGraph) ids() []string {
 type fakeStore struct {
 	mu        sync.Mutex
 	away      bool
+	forgetful bool // a fault that is planted: creates are not announced
 	term      int64
 	wishes    []graph.Wish
 	records   map[graph.Key]graph.Record
@@ -237,6 +247,9 @@ func (f *fakeStore) Records(context.Context) (records []graph.Record, err error)
 
 func (f *fakeStore) Save(_ context.Context, term int64, c graph.Change) error {
 	return f.do(term, func() {
+		if f.forgetful && c.Record.ID == "" && c.Record.Ambiguous {
+			c.Record.Ambiguous = false
+		}
 		if c.Forget {
 			delete(f.records, c.Record.Key())
 		} else {
@@ -293,6 +306,24 @@ func (f *fakeStore) record(t *testing.T, name, gen string) graph.Record {
 	return r
 }
 
+// spanOfRenewals gives the first and the last planned renewal.
+func (f *fakeStore) spanOfRenewals() (earliest, latest time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.records {
+		if r.ID == "" {
+			continue
+		}
+		if earliest.IsZero() || r.RenewAt.Before(earliest) {
+			earliest = r.RenewAt
+		}
+		if r.RenewAt.After(latest) {
+			latest = r.RenewAt
+		}
+	}
+	return earliest, latest
+}
+
 // fakeIdentity puts name and gen into the URL in plain text.
 type fakeIdentity struct{}
 
@@ -317,6 +348,7 @@ type world struct {
 	store   *fakeStore
 	manager *renewal.Manager
 	prove   func(context.Context) error
+	log     *switchLog
 	cancel  context.CancelCauseFunc
 	done    chan error
 }
@@ -334,11 +366,11 @@ func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, graph: g, store: s, prove: func(context.Context) error { return nil }}
+	w := &world{t: t, graph: g, store: s, log: &switchLog{}, prove: func(context.Context) error { return nil }}
 	w.manager, err = renewal.New(renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(ctx context.Context) error { return w.prove(ctx) },
-		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: w.log.logger(), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

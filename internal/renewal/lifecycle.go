@@ -2,6 +2,7 @@ package renewal
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -56,10 +57,11 @@ func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.Lifecy
 			continue
 		}
 		done = append(done, item.ID)
-		if e == nil || e.tenant == nil || e.record.ID != item.SubscriptionID {
+		if e == nil || e.tenant == nil || !strings.EqualFold(e.record.ID, item.SubscriptionID) {
 			continue // of a former subscription: nothing to do
 		}
 		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
+			stamp(&change, t.wishes[item.Name])
 			changes = append(changes, change)
 			t.log.InfoContext(ctx, "lifecycle event", "subscription", item.Name, "event", item.Event)
 			t.set(e, change.Record)
@@ -111,14 +113,9 @@ func react(now time.Time, r graph.Record, item graph.LifecycleItem, p Policy) (c
 		return lost(now, r, r.GrantedAt, graph.GapRemoved), true
 	case eventMissed:
 		from := latest(r.CreatedAt, item.ReceivedAt.Add(-p.MissedWindow))
-		gap := graph.Gap{Name: r.Name, From: from, To: item.ReceivedAt, Cause: graph.GapMissed}
-		return graph.Change{
-			Record: r, Opened: &graph.Gap{Name: r.Name, From: from, Cause: graph.GapMissed}, Closed: &gap,
-			Events: []graph.Event{
-				gapEvent(graph.EventGapOpened, now, graph.Gap{Name: r.Name, From: from, Cause: graph.GapMissed}),
-				gapEvent(graph.EventGapClosed, now, gap),
-			},
-		}, true
+		c.Record = r
+		closeGap(&c, now, graph.Gap{Name: r.Name, From: from, To: item.ReceivedAt, Cause: graph.GapMissed})
+		return c, true
 	}
 	return graph.Change{}, false
 }

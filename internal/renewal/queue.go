@@ -20,6 +20,8 @@ type entry struct {
 	unsaved   []graph.Change
 	saveAt    time.Time
 	saveTries int
+	// odd says how the granted lifetime differed from what was asked for.
+	odd string
 
 	wake                          time.Time
 	atAgenda, atReady, atSoonness int // places in the three heaps, -1 when in none

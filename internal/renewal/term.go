@@ -26,7 +26,29 @@ type tenant struct {
 	listWanted, listBusy bool
 	listAt               time.Time
 	listAttempt          int
-	listReason           graph.Reason // why the last one failed, "" when it did not
+	// sweepAt is when to list although nobody asked, to find what was lost or
+	// doubled.
+	sweepAt    time.Time
+	running    int          // calls under way
+	trouble    int          // calls in a row that brought no answer
+	listReason graph.Reason // why the last one failed, "" when it did not
+}
+
+// slots is how many calls may be under way: fewer and fewer while none brings
+// an answer, so that a tenant that hangs holds up no other.
+func (t *tenant) slots() int { return max(1, slotsPerTenant>>min(t.trouble, 8)) }
+
+// slotsPerTenant suffices for the documented 25 writes a second where each
+// takes a little more than a second.
+const slotsPerTenant = 32
+
+func (t *tenant) answered(err error) {
+	fault, failed := errors.AsType[*graph.Error](err)
+	if failed && fault.Status == 0 || failed && fault.Unsent {
+		t.trouble++
+		return
+	}
+	t.trouble = 0
 }
 
 // term is the loop's state for one term of leadership. Everything but jobs
@@ -88,6 +110,8 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 				writes: newBudget(now, writesPerTenant, cfg.QuotaShare, cfg.Scale),
 				lists:  newBudget(now, listsPerTenant, cfg.QuotaShare, cfg.Scale),
 			}
+			known.policy = t.m.cfg.Policy.Compress(cfg.Scale)
+			known.sweepAt = now.Add(t.sweepEvery(known))
 			t.tenants[cfg.Name] = known
 		}
 		if cfg.Skew != nil {
@@ -98,6 +122,13 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 	for _, e := range t.entries {
 		t.place(e)
 	}
+}
+
+// sweepEvery draws the time to the next sweep, so that thousands of tenants
+// spread out.
+func (t *term) sweepEvery(tenant *tenant) time.Duration {
+	every := tenant.policy.SweepEvery
+	return every/2 + time.Duration(t.m.cfg.Rand.Float64()*float64(every/2))
 }
 
 // place joins an entry with its tenant, which may have come, changed or gone.
@@ -193,16 +224,20 @@ func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 	switch action.Verb {
 	case List:
 		e.tenant.listWanted = true
-	case Create, Renew, Check, Delete:
+	case Create, Renew, Check, Delete, Inspect, Seek:
 		e.tenant.ready.put(e)
 	case Adopt, Lapse:
 		t.start(ctx, e)
 	case Forget:
-		if len(e.unsaved) == 0 {
+		switch {
+		case len(e.unsaved) > 0:
+			t.waitForStore(ctx, now, e, Never())
+		case t.bequeath(ctx, e):
 			t.start(ctx, e)
-			return
+		default:
+			e.wake = now.Add(time.Second)
+			t.agenda.put(e)
 		}
-		t.waitForStore(ctx, now, e, Never())
 	case Wait:
 		t.waitForStore(ctx, now, e, wake)
 	}
@@ -232,7 +267,9 @@ func (t *term) situation(e *entry) Situation {
 	}
 	if wish != nil && wish.Gen != e.record.Gen {
 		current := t.entries[graph.Key{Name: wish.Name, Gen: wish.Gen}]
-		s.Replaced = current != nil && current.record.ID != ""
+		if s.Replaced = current != nil && current.record.ID != ""; s.Replaced {
+			s.ReplacedAt = current.record.CreatedAt
+		}
 	}
 	return s
 }
@@ -242,6 +279,11 @@ func (t *term) situation(e *entry) Situation {
 // budget for more.
 func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time.Time {
 	wake := now.Add(time.Hour)
+	if !now.Before(tenant.sweepAt) {
+		tenant.listWanted = true
+		tenant.sweepAt = now.Add(t.sweepEvery(tenant))
+	}
+	wake = earlier(wake, tenant.sweepAt)
 	if tenant.listWanted && !tenant.listBusy {
 		if at := latest(tenant.listAt, tenant.lists.next(now)); at.After(now) {
 			wake = earlier(wake, at)
@@ -251,7 +293,7 @@ func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time
 		}
 	}
 	for e := tenant.ready.first(); e != nil; e = tenant.ready.first() {
-		if t.running >= t.m.cfg.Parallel {
+		if t.running >= t.m.cfg.Parallel || tenant.running >= tenant.slots() {
 			return wake // a landing call looks again
 		}
 		if at := latest(tenant.writes.next(now), tenant.app.next(now)); at.After(now) {

@@ -54,11 +54,11 @@ const (
 func NewService(t T, sim *Simulator, n int) *Service {
 	t.Helper()
 	s := &Service{t: t, dir: t.TempDir(), Public: FreeAddress(t)}
-	text := fmt.Sprintf(serviceConfig, s.Public, sim.Line.Graph, sim.Line.Login, sim.Line.CAFile, sim.Line.TimeScale)
+	text := fmt.Appendf(nil, serviceConfig, s.Public, sim.Line.Graph, sim.Line.Login, sim.Line.CAFile, sim.Line.TimeScale)
 	for i := range n {
-		text += fmt.Sprintf("  - {name: mailbox-%02[1]d, tenant: contoso, resource: users/u%[1]d/messages, changeTypes: [created], lifetime: 12h, sinks: [archive, notices]}\n", i)
+		text = fmt.Appendf(text, "  - {name: mailbox-%02[1]d, tenant: contoso, resource: users/u%[1]d/messages, changeTypes: [created], lifetime: 12h, sinks: [archive, notices]}\n", i)
 	}
-	s.Put("graphsubd.yaml", []byte(text))
+	s.Put("graphsubd.yaml", text)
 	s.Put("signing.key", []byte(SigningKey))
 	s.Put("client.secret", []byte(ClientSecret))
 	return s
