@@ -30,6 +30,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newCheck(getenv),
 		newStatus(getenv),
 		newSubscriptions(getenv),
+		newResources(),
 		newVersion(),
 	)
 	return root

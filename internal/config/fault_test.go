@@ -3,6 +3,8 @@ package config_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
 )
 
 // TestFaults makes one fault at a time in a valid file.
@@ -109,10 +111,14 @@ func TestFaults(t *testing.T) {
 		{"missing authorities", endpoint, endpoint + "    endpoints: {caFile: ca.pem}\n", `13:25: apps[0].endpoints.caFile: file ca.pem: no such file or directory; `},
 		{"strange authorities", endpoint, endpoint + "    endpoints: {caFile: secrets/client}\n", `13:25: apps[0].endpoints.caFile: file secrets/client holds no certificate in PEM; `},
 		{"no resource", "    resource: users/1/messages\n", "", `16:5: subscriptions[0].resource: is missing; give it a value`},
-		{"resource with host", "resource: users", "resource: https://graph.microsoft.com/v1.0/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph; write the path alone, such as users/ID/messages`},
-		{"resource with bare host", "resource: users", "resource: Graph.Microsoft.com/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph; `},
-		{"resource with version", "resource: users", "resource: /v1.0/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph; `},
-		{"resource with space", "resource: users/1/messages", "resource: \"users/1/messages \"", `18:15: subscriptions[0].resource: has a space at an end or a control character in it; remove it`},
+		{"resource with host", "resource: users", "resource: https://graph.microsoft.com/v1.0/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph (rule resource-prefix of VERSION); write the path alone, such as users/ID/messages`},
+		{"resource with bare host", "resource: users", "resource: Graph.Microsoft.com/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph (rule resource-prefix of VERSION); `},
+		{"resource with version", "resource: users", "resource: /v1.0/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph (rule resource-prefix of VERSION); `},
+		{"resource with space", "resource: users/1/messages", "resource: \"users/1/messages \"", `18:15: subscriptions[0].resource: has a space at an end or a control character in it (rule resource-text of VERSION); remove it`},
+		{"change type that Graph does not have", "resource: users/1/messages", "resource: drives/1/root", `19:19: subscriptions[0].changeTypes[0]: is created, and Graph has only updated for a driveItem (rule change-types of VERSION); leave it out`},
+		{"resource for signed-in users", "resource: users/1/messages", "resource: groups/1/conversations", `18:15: subscriptions[0].resource: is a conversation, which Graph offers to signed-in users only; graphsubd is an application (rule delegated-only of VERSION); `},
+		{"resource data without $select", "    resource: users/1/messages", "    resource: users/1/messages\n    resourceData: {certificate: mail}", `18:15: subscriptions[0].resource: has no $select, which a message with resource data needs (rule select of VERSION); `},
+		{"resource data that Graph does not send", "    resource: users/1/messages", "    resource: users/1\n    resourceData: {certificate: mail}", `19:19: subscriptions[0].resourceData: is asked for, and Graph sends none for a user (rule resource-data of VERSION); remove it`},
 		{"no change type", "changeTypes: [created, updated]", "changeTypes: []", `19:18: subscriptions[0].changeTypes: is empty; write one or more of created, updated, deleted`},
 		{"unknown change type", "changeTypes: [created, updated]", "changeTypes: [create]", `19:19: subscriptions[0].changeTypes[0]: "create" is not known; write one of created, updated, deleted`},
 		{"change type twice", "changeTypes: [created, updated]", "changeTypes: [created, created]", `19:28: subscriptions[0].changeTypes[1]: "created" stands twice; write each once`},
@@ -142,7 +148,7 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%q stands %d times in the valid file", test.old, strings.Count(valid, test.old))
 			}
 			_, faults := load(t, map[string]string{"graphsubd.yaml": strings.Replace(valid, test.old, test.new, 1)})
-			want := "graphsubd.yaml:" + test.want
+			want := "graphsubd.yaml:" + strings.ReplaceAll(test.want, "VERSION", rulesVersion(t))
 			for _, fault := range faults {
 				if strings.HasPrefix(fault, want) {
 					return
@@ -150,6 +156,36 @@ func TestFaults(t *testing.T) {
 			}
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(faults, "\n"), want)
 		})
+	}
+}
+
+// rulesVersion is the date of the table that the rules of resources come from.
+func rulesVersion(t *testing.T) string {
+	t.Helper()
+	rules, err := graph.LoadRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules.Version
+}
+
+// TestCloudOfTheTenant takes the cloud from the tenant's app, which may stand
+// in another file.
+func TestCloudOfTheTenant(t *testing.T) {
+	t.Parallel()
+	for cloud, want := range map[string]string{
+		"global": "",
+		"china":  "graphsubd.yaml:19:15: subscriptions[0].resource: is a todoTask, which is in the cloud global only, and the tenant's app is in china (rule cloud of VERSION); remove the subscription",
+	} {
+		_, faults := load(t, map[string]string{
+			"graphsubd.yaml": strings.NewReplacer(
+				"apps:\n", "include: [more.yaml]\napps:\n", ", app: hooks}", ", app: other}", "users/1/messages", "users/1/todo/lists/1/tasks",
+			).Replace(valid),
+			"more.yaml": "apps:\n  - {name: other, cloud: " + cloud + ", clientID: 5c0c1d5e-6b0b-4c0e-9a53-3c1d3a8e2f12, credential: {clientSecret: {file: secrets/client}}}\n",
+		})
+		if got := strings.Join(faults, "\n"); got != strings.ReplaceAll(want, "VERSION", rulesVersion(t)) {
+			t.Errorf("%s: got %q, want %q", cloud, got, want)
+		}
 	}
 }
 

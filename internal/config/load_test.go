@@ -283,6 +283,39 @@ func TestLoadWithoutTheFile(t *testing.T) {
 	}
 }
 
+// TestWarningsOfRules loads what Graph would take, but hardly as it is meant.
+func TestWarningsOfRules(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(valid, "sinks: [archive]\nsinks:\n", `sinks: [archive]
+  - {name: people, tenant: contoso, resource: users, changeTypes: [updated, created], sinks: [archive]}
+  - name: mine
+    tenant: contoso
+    resource: me/messages?$top=5
+    changeTypes: [created]
+    lifetime: 10m
+    sinks: [archive]
+sinks:
+`, 1)
+	dir := writeFiles(t, map[string]string{
+		"graphsubd.yaml": strings.Replace(text, "apps:\n", "include: [more.yaml]\napps:\n", 1),
+		"more.yaml":      "subscriptions:\n  - {name: odd, tenant: contoso, resource: users/1/events/2, changeTypes: [updated], sinks: [archive]}\n",
+	})
+	c, err := config.Load(filepath.Join(dir, "graphsubd.yaml"), getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.ReplaceAll(strings.Join(c.Warnings(), "\n"), dir+"/", "")
+	want := strings.ReplaceAll(`graphsubd.yaml:22:77: subscriptions[1].changeTypes[1]: is created, which Graph documents for a user on one page and not on another (rule change-types of VERSION); write updated, deleted; a creation arrives as updated
+graphsubd.yaml:25:15: subscriptions[2].resource: begins with me, but an application has no signed-in user for it to stand for (rule me of VERSION); write users/ID/messages
+graphsubd.yaml:25:15: subscriptions[2].resource: has $top, which Outlook does not support in a subscription (rule query-options of VERSION); remove it
+graphsubd.yaml:27:15: subscriptions[2].lifetime: is 10m, and Graph raises what is below 45m to 45m (rule lifetime of VERSION); write 45m or more, or max
+more.yaml:2:44: subscriptions[0].resource: is of no known kind, so it is asked to live for an hour at most (rule unknown-resource of VERSION); watch all of users/1/events; Graph documents no single part of it`,
+		"VERSION", rulesVersion(t))
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(valid, "sinks: [archive]\nsinks:\n", "sinks: [archive]\nsinks:\n  - {name: spare, file: {path: \"-\"}}\n", 1)
