@@ -103,7 +103,14 @@ func (a *App) setRegistrations(byApp map[string]registration) {
 	a.registrations = byApp
 }
 
-func (a *App) setAccepts(cfg *config.Config) { a.accepts.Store(new(accepts(cfg.Sinks))) }
+func (a *App) setAccepts(cfg *config.Config) {
+	names := map[string]bool{}
+	for _, sink := range cfg.Sinks {
+		names[sink.Name] = true
+	}
+	a.sinks.Store(&names)
+	a.accepts.Store(new(accepts(cfg.Sinks)))
+}
 
 // accepted asks the rules of the configuration that runs now.
 func (a *App) accepted(sink string, n *notification.Notification) bool {

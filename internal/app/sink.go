@@ -30,7 +30,8 @@ func accepts(sinks []config.Sink) func(sink string, n *notification.Notification
 	}
 	return func(sink string, n *notification.Notification) bool {
 		kinds, known := wanted[sink]
-		// A sink that this process does not know may be another's by now.
+		// Of a sink that is not configured, the delivery becomes a dead letter;
+		// taken for refused, an acknowledged item would be gone.
 		return !known || len(kinds) == 0 || slices.Contains(kinds, kindOf(n))
 	}
 }

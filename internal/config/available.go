@@ -29,6 +29,7 @@ func notAvailable() []later {
 		{"sinks[].kafka", "use file or webhook"},
 		{"sinks[].nats", "use file or webhook"},
 		{"admin.oidc", "use tokens"},
+		{"metrics.perSubscription", "remove it"},
 	}
 }
 

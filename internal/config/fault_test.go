@@ -235,3 +235,11 @@ func TestOffIsAllowed(t *testing.T) {
 		t.Error(strings.Join(faults, "\n"))
 	}
 }
+
+func TestTwoSinksOfOneFile(t *testing.T) {
+	t.Parallel()
+	_, faults := load(t, map[string]string{"graphsubd.yaml": strings.Replace(valid, "sinks:\n  - name: archive", "sinks:\n  - {name: other, file: {path: ./events.jsonl}}\n  - name: archive", 1)})
+	if len(faults) != 1 || !strings.Contains(faults[0], "another sink writes to the same file") {
+		t.Errorf("faults %v", faults)
+	}
+}

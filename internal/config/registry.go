@@ -90,12 +90,15 @@ type names struct {
 	// clouds finds an app's cloud by its name, and appOf a tenant's app.
 	clouds, appOf map[string]string
 	rules         *graph.Rules
+	// files are the paths of file sinks, with where they stand.
+	files map[string]place
 	// odd are the warnings found on the way.
 	odd []string
 }
 
 func newNames(rules *graph.Rules) *names {
 	return &names{
+		files:         map[string]place{},
 		clouds:        map[string]string{},
 		appOf:         map[string]string{},
 		rules:         rules,

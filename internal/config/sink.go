@@ -130,7 +130,13 @@ func (s *Sink) check(a place, n *names) {
 	case s.NATS != nil:
 		s.NATS.check(a.key("nats"))
 	case s.File != nil:
-		checkText(a.key("file").key("path"), s.File.Path)
+		at := a.key("file").key("path")
+		checkText(at, s.File.Path)
+		// Two writers would cut off each other's lines when a write fails.
+		if first, twice := n.files[s.File.Path]; twice {
+			at.fault("another sink writes to the same file, at "+first.String(), "give each file sink a file of its own, or use one sink")
+		}
+		n.files[s.File.Path] = at
 	}
 }
 

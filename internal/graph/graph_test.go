@@ -156,29 +156,28 @@ func TestEmbeddedStatus(t *testing.T) {
 
 func TestGenChangesWithWhatCannotBePatched(t *testing.T) {
 	base := graph.Wish{Name: "a", TenantID: "T", Resource: "users", ChangeTypes: []graph.ChangeType{graph.Updated, graph.Deleted}}
-	gen := graph.GenOf(base, "k1")
+	const url = "https://hooks.contoso.com"
+	gen := graph.GenOf(base, url, "k1")
 	same := base
 	same.ChangeTypes = []graph.ChangeType{graph.Deleted, graph.Updated}
 	same.Sinks, same.Lifetime, same.Paused = []string{"x"}, time.Hour, true
-	if graph.GenOf(same, "k1") != gen {
+	if graph.GenOf(same, url, "k1") != gen {
 		t.Error("what can be patched, or is ours alone, changed the gen")
 	}
 	for what, change := range map[string]func(*graph.Wish){
-		"tenant":     func(w *graph.Wish) { w.TenantID = "U" },
-		"resource":   func(w *graph.Wish) { w.Resource = "groups" },
-		"types":      func(w *graph.Wish) { w.ChangeTypes = w.ChangeTypes[:1] },
-		"immutable":  func(w *graph.Wish) { w.ImmutableIDs = true },
-		"rotation":   func(w *graph.Wish) { w.Rotation = 1 },
-		"signingkey": nil,
+		"tenant":    func(w *graph.Wish) { w.TenantID = "U" },
+		"resource":  func(w *graph.Wish) { w.Resource = "groups" },
+		"types":     func(w *graph.Wish) { w.ChangeTypes = w.ChangeTypes[:1] },
+		"immutable": func(w *graph.Wish) { w.ImmutableIDs = true },
+		"rotation":  func(w *graph.Wish) { w.Rotation = 1 },
 	} {
-		wish, key := base, "k1"
-		if change == nil {
-			key = "k2"
-		} else {
-			change(&wish)
-		}
-		if graph.GenOf(wish, key) == gen {
+		wish := base
+		change(&wish)
+		if graph.GenOf(wish, url, "k1") == gen {
 			t.Errorf("%s did not change the gen", what)
 		}
+	}
+	if graph.GenOf(base, url, "k2") == gen || graph.GenOf(base, url+"/x", "k1") == gen {
+		t.Error("another key, or another URL, did not change the gen")
 	}
 }

@@ -11,15 +11,19 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/graphsubd/graphsubd/internal/notification"
 )
 
 // below routes by what follows the base path. Paths are matched in lower case,
 // because some hops fold them; nothing in them depends on case.
-func below(base string) func(http.Handler) http.Handler {
+func (r *Receiver) below(base string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			path, found := strings.CutPrefix(strings.ToLower(req.URL.Path), base)
 			if !found || path == "" {
+				// Perhaps a subscription that was made under another publicURL.
+				r.metrics.count(VerdictRefused, notification.ReasonUnknownSubscription, 1)
 				leaveBody(w, req)
 				http.NotFound(w, req)
 				return

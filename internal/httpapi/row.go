@@ -105,7 +105,12 @@ func rowOf(item *notification.Item, verdict notification.Verdict, at time.Time) 
 	return row
 }
 
-// owner asks the store once for each id of a POST.
+// maxLookups bounds how often one POST may ask the store for an owner. Graph
+// puts few subscriptions into one POST, and an honest item needs no look-up.
+const maxLookups = 64
+
+// owner asks the store once for each id of a POST, and takes the ids beyond
+// maxLookups for unknown.
 func (r *Receiver) owner(ctx context.Context) notification.Owner {
 	type answer struct {
 		address notification.Address
@@ -115,6 +120,9 @@ func (r *Receiver) owner(ctx context.Context) notification.Owner {
 	return func(id string) (notification.Address, bool, error) {
 		if a, ok := known[id]; ok {
 			return a.address, a.found, nil
+		}
+		if len(known) >= maxLookups {
+			return notification.Address{}, false, nil
 		}
 		address, found, err := r.inbox.Owner(ctx, id)
 		if err == nil {
