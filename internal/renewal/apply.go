@@ -46,7 +46,7 @@ func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
 		// What is owed comes first: a record must never overwrite a newer one.
 		pending, err := t.save(call, pending)
 		if err != nil && (action.Verb == Create || action.Verb == Delete) {
-			return t.land(ctx, e, lane, calls, action, outcome{unsaved: pending, saveErr: err})
+			return t.land(e, lane, calls, action, outcome{unsaved: pending, saveErr: err})
 		}
 		o := t.apply(call, to, situation, action, draw)
 		stamp(&o.change, wish)
@@ -58,12 +58,12 @@ func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
 		} else {
 			o.unsaved = append(pending, o.unsaved...)
 		}
-		return t.land(ctx, e, lane, calls, action, o)
+		return t.land(e, lane, calls, action, o)
 	})
 }
 
 // land gives the function that takes an outcome into the loop's hands.
-func (t *term) land(ctx context.Context, e *entry, lane *tenant, calls bool, action Action, o outcome) func(time.Time) error {
+func (t *term) land(e *entry, lane *tenant, calls bool, action Action, o outcome) func(time.Time) error {
 	return func(now time.Time) error {
 		if calls {
 			t.running--
@@ -344,34 +344,30 @@ func (t *term) report(e *entry, a Action, o outcome) {
 			log.Warn("call failed, trying again", "operation", string(a.Verb), "reason", string(r.Reason),
 				"attempt", r.Attempt, "retry_at", r.NextAt, "error", r.Detail)
 		}
-		return
 	case o.change.Opened != nil:
 		log.Warn("subscription lost", "cause", string(o.change.Opened.Cause),
 			"former_subscription_id", e.record.ID, "lost_since", o.change.Opened.From)
-		return
-	}
-	switch a.Verb {
-	case Create, Adopt:
-		if gap := o.change.Closed; gap != nil {
-			t.m.metrics.recreated.WithLabelValues(string(gap.Cause)).Inc()
-			log.Info("subscription recreated", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt,
-				"gap_seconds", gap.To.Sub(gap.From).Seconds())
-			return
-		}
-		if a.Verb == Adopt {
-			log.Info("subscription adopted", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
-			return
-		}
-		log.Info("subscription created", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
-	case Renew:
+	case a.Verb == Renew:
 		log.Info("subscription renewed", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
-	case Delete:
+	case a.Verb == Delete:
 		log.Info("subscription deleted", "former_subscription_id", e.record.ID)
-	case Seek, Inspect:
-		if r.ID != "" {
-			log.Info("subscription adopted", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
-		}
-	case Wait, Check, List, Forget, Lapse:
+	case r.ID != "" && e.record.ID == "":
+		t.reportBegin(log, a, o)
+	}
+}
+
+// reportBegin tells of a subscription that lives from now on.
+func (t *term) reportBegin(log *slog.Logger, a Action, o outcome) {
+	r := o.change.Record
+	switch gap := o.change.Closed; {
+	case gap != nil:
+		t.m.metrics.recreated.WithLabelValues(string(gap.Cause)).Inc()
+		log.Info("subscription recreated", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt,
+			"gap_seconds", gap.To.Sub(gap.From).Seconds())
+	case a.Verb == Create:
+		log.Info("subscription created", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
+	default:
+		log.Info("subscription adopted", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
 	}
 }
 

@@ -43,12 +43,11 @@ func BenchmarkPlan(b *testing.B) {
 	for i := range records {
 		situations[i] = renewal.Situation{Wish: &wishes[i], Record: records[i], MayCreate: true, MayDelete: true}
 	}
-	policy := renewal.DefaultPolicy()
 	due := 0
 	b.ResetTimer()
 	for range b.N {
 		due = 0
-		for _, action := range renewal.Decide(now, situations, policy) {
+		for _, action := range renewal.Decide(now, situations) {
 			if action.Verb == renewal.Renew {
 				due++
 			}

@@ -443,7 +443,7 @@ func caseA53(t *testing.T) {
 	action, wake := renewal.DecideOne(now, renewal.Situation{
 		Wish: &graph.Wish{Name: "a", Gen: "g"}, Record: r, MayCreate: true, MayDelete: true,
 		Listing: &renewal.Listing{At: now, Found: map[graph.Key][]graph.Subscription{}},
-	}, renewal.DefaultPolicy())
+	})
 	if action.Verb != renewal.Wait || !wake.Equal(r.RenewAt) {
 		t.Errorf("decides %v at %v", action, wake)
 	}

@@ -80,10 +80,10 @@ func Never() time.Time { return time.Unix(1<<40, 0) }
 
 // DecideOne says what to do with one record now, and when to look again if
 // nothing happens in between. It is pure.
-func DecideOne(now time.Time, s Situation, p Policy) (Action, time.Time) {
+func DecideOne(now time.Time, s Situation) (Action, time.Time) {
 	switch {
 	case !s.desired():
-		return s.decideEnd(now, p)
+		return s.decideEnd(now)
 	case s.Record.ID == "":
 		return s.decideCreate(now)
 	}
@@ -92,10 +92,10 @@ func DecideOne(now time.Time, s Situation, p Policy) (Action, time.Time) {
 
 // Decide is DecideOne over all situations, in their order: for a plan, and to
 // see what a start or a reload would do.
-func Decide(now time.Time, situations []Situation, p Policy) []Action {
+func Decide(now time.Time, situations []Situation) []Action {
 	actions := make([]Action, len(situations))
 	for i := range situations {
-		actions[i], _ = DecideOne(now, situations[i], p)
+		actions[i], _ = DecideOne(now, situations[i])
 	}
 	return actions
 }
@@ -111,23 +111,33 @@ func (s *Situation) desired() bool {
 
 // decideEnd lets go of what is not desired. While it may not delete, it keeps
 // alive what is there: another leader may know better.
-func (s *Situation) decideEnd(now time.Time, _ Policy) (Action, time.Time) {
-	paused := s.Wish != nil && s.Wish.Paused && s.Record.Gen == s.Wish.Gen
+func (s *Situation) decideEnd(now time.Time) (Action, time.Time) {
 	switch {
-	case s.Record.ID == "" && paused && !s.Record.Ambiguous:
-		return Action{Verb: Wait}, Never()
-	case s.Record.ID == "" && s.Record.Ambiguous && now.Before(s.Record.NextAt):
-		return Action{Verb: Wait}, s.Record.NextAt
-	case s.Record.ID == "" && !s.Record.Ambiguous, s.Record.ID != "" && !now.Before(s.Record.ExpiresAt):
-		return Action{Verb: Forget}, now
 	case s.Record.ID == "":
-		return s.decideLook(now, Action{Verb: Forget})
+		return s.decideEndOfNone(now)
+	case !now.Before(s.Record.ExpiresAt):
+		return Action{Verb: Forget}, now
 	case !s.MayDelete:
 		return s.decideRenew(now)
 	case now.Before(s.Record.NextAt) && s.Record.State == graph.StateDeleting:
 		return Action{Verb: Wait}, s.Record.NextAt
 	}
 	return Action{Verb: Delete}, now
+}
+
+// decideEndOfNone lets go of a record without a subscription, after a look
+// where a create may have taken effect.
+func (s *Situation) decideEndOfNone(now time.Time) (Action, time.Time) {
+	paused := s.Wish != nil && s.Wish.Paused && s.Record.Gen == s.Wish.Gen
+	switch {
+	case s.Record.Ambiguous && now.Before(s.Record.NextAt):
+		return Action{Verb: Wait}, s.Record.NextAt
+	case s.Record.Ambiguous:
+		return s.decideLook(now, Action{Verb: Forget})
+	case paused:
+		return Action{Verb: Wait}, Never()
+	}
+	return Action{Verb: Forget}, now
 }
 
 func (s *Situation) decideCreate(now time.Time) (Action, time.Time) {

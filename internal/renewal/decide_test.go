@@ -73,7 +73,7 @@ func TestDecideOne(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			action, wake := renewal.DecideOne(now, test.s, renewal.DefaultPolicy())
+			action, wake := renewal.DecideOne(now, test.s)
 			if action.Verb != test.want {
 				t.Fatalf("DecideOne = %s, want %s", action.Verb, test.want)
 			}

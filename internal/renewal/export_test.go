@@ -24,7 +24,7 @@ func React(now time.Time, r graph.Record, item graph.LifecycleItem, p Policy) (g
 func Hold(wishes []graph.Wish, records []graph.Record) any {
 	now := time.Now()
 	t := newTerm(&Manager{cfg: Config{Policy: DefaultPolicy(), Rand: rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler)}, metrics: &metrics{
-		subscriptions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "x"}, []string{"state"}),
+		subscriptions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "x", Help: "x"}, []string{"state"}),
 	}}, 1)
 	t.setTenants(now, []Tenant{{Name: "contoso", App: "hooks", Scale: 1, QuotaShare: 1}})
 	for _, r := range records {

@@ -49,25 +49,7 @@ func (t *term) lifecycle(ctx context.Context) {
 // lets go of the items. An item whose record is busy, or owes the store older
 // changes, waits for the next time.
 func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.LifecycleItem) {
-	var done []string
-	touched := map[*entry][]graph.Change{}
-	for _, item := range items {
-		e := t.find(graph.Key{Name: item.Name, Gen: item.Gen})
-		if e != nil && (e.busy || len(e.unsaved) > 0) {
-			continue
-		}
-		done = append(done, item.ID)
-		if e == nil || e.tenant == nil || t.reacted[item.ID] || !strings.EqualFold(e.record.ID, item.SubscriptionID) {
-			continue // done already, or of a former subscription
-		}
-		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
-			stamp(&change, t.wishes[item.Name])
-			touched[e] = append(touched[e], change)
-			t.log.InfoContext(ctx, "lifecycle event", "subscription", item.Name, "event", item.Event)
-			t.set(e, change.Record)
-		}
-		t.reacted[item.ID] = true
-	}
+	done, touched := t.gather(ctx, now, items)
 	if len(done) < len(items) || len(items) == lifecycleBatch {
 		t.lifecycleAt = now.Add(lifecycleAgain)
 	}
@@ -93,6 +75,29 @@ func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.Lifecy
 		}
 		return func(now time.Time) error { return t.reactedAll(ctx, now, left, done, err) }
 	})
+}
+
+// gather reacts to the items that can be reacted to now, in memory.
+func (t *term) gather(ctx context.Context, now time.Time, items []graph.LifecycleItem) (done []string, touched map[*entry][]graph.Change) {
+	touched = map[*entry][]graph.Change{}
+	for _, item := range items {
+		e := t.find(graph.Key{Name: item.Name, Gen: item.Gen})
+		if e != nil && (e.busy || len(e.unsaved) > 0) {
+			continue
+		}
+		done = append(done, item.ID)
+		if e == nil || e.tenant == nil || t.reacted[item.ID] || !strings.EqualFold(e.record.ID, item.SubscriptionID) {
+			continue // done already, or of a former subscription
+		}
+		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
+			stamp(&change, t.wishes[item.Name])
+			touched[e] = append(touched[e], change)
+			t.log.InfoContext(ctx, "lifecycle event", "subscription", item.Name, "event", item.Event)
+			t.set(e, change.Record)
+		}
+		t.reacted[item.ID] = true
+	}
+	return done, touched
 }
 
 // reactedAll takes up what the store did not take, so that neither a record nor

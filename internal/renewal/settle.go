@@ -27,8 +27,6 @@ func settle(now time.Time, s Situation, a Action, got answer, p Policy, draw flo
 			return createFailed(now, r, got.err, p, draw)
 		}
 		return created(now, r, got.sub, p, draw)
-	case Adopt:
-		return created(now, r, *a.Found, p, draw)
 	case Renew:
 		if got.err != nil {
 			return renewFailed(now, r, got.err, p, draw)
@@ -42,22 +40,32 @@ func settle(now time.Time, s Situation, a Action, got answer, p Policy, draw flo
 		return sought(now, r, got, p, draw)
 	case Delete:
 		return deleted(now, s, got.err, p, draw)
+	case Adopt:
+		return created(now, r, *a.Found, p, draw)
 	case Lapse:
 		return lost(now, r, r.ExpiresAt, graph.GapLapsed)
 	case Forget:
-		c := graph.Change{Record: r, Forget: true}
-		if !r.LostAt.IsZero() && (s.Replaced || s.Wish == nil) {
-			end := now // nobody waits for what came after
-			if s.Replaced {
-				end = latest(s.ReplacedAt, r.LostAt)
-			}
-			gap := graph.Gap{Name: r.Name, From: r.LostAt, To: end, Cause: r.LostCause}
-			c.Closed, c.Events = &gap, []graph.Event{gapEvent(graph.EventGapClosed, now, gap)}
-		}
-		return c
+		return forgotten(now, s)
 	case Wait, List:
 	}
 	return graph.Change{Record: r}
+}
+
+// forgotten ends a record that has nothing upstream, and the gap that it
+// leaves: its successor ended that, or nobody waits for what came after.
+func forgotten(now time.Time, s Situation) graph.Change {
+	r := s.Record
+	c := graph.Change{Record: r, Forget: true}
+	if r.LostAt.IsZero() || !s.Replaced && s.Wish != nil {
+		return c
+	}
+	end := now
+	if s.Replaced {
+		end = latest(s.ReplacedAt, r.LostAt)
+	}
+	gap := graph.Gap{Name: r.Name, From: r.LostAt, To: end, Cause: r.LostCause}
+	c.Closed, c.Events = &gap, []graph.Event{gapEvent(graph.EventGapClosed, now, gap)}
+	return c
 }
 
 // granted is a record whose life was prolonged until expiresAt.

@@ -237,7 +237,7 @@ func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 		t.considerOrphan(ctx, now, e)
 		return
 	}
-	action, wake := DecideOne(now, t.situation(e), e.tenant.policy)
+	action, wake := DecideOne(now, t.situation(e))
 	e.action = action
 	switch action.Verb {
 	case List:
@@ -337,7 +337,7 @@ func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time
 			return earlier(wake, at)
 		}
 		tenant.ready.remove(e)
-		if action, _ := DecideOne(now, t.situation(e), tenant.policy); action.Verb != e.action.Verb {
+		if action, _ := DecideOne(now, t.situation(e)); action.Verb != e.action.Verb {
 			t.wake(now, e) // it waited so long that something else is due
 			wake = now
 			continue
