@@ -32,7 +32,7 @@ const storeJobs = 64
 
 // begin starts the job of an entry that is busy with it.
 func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
-	action, situation, pending := e.action, t.situation(e), e.unsaved
+	action, situation, pending := e.action, t.situation(e), e.owed()
 	terms, wish := t.terms(&e.record), t.wishes[e.record.Name]
 	// Taken by value: the configuration may replace them while the job runs.
 	to := target{wish: wish, terms: terms}
@@ -220,7 +220,7 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 	t.learn(now, e, o)
 	record := o.change.Record
 	if o.change.Forget {
-		if len(e.unsaved) == 0 {
+		if e.debt == nil {
 			t.drop(now, e)
 			return nil
 		}
@@ -236,21 +236,24 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 
 // storeAnswered notes whether the store takes writes, and when to try again.
 func (t *term) storeAnswered(now time.Time, e *entry, o outcome) {
-	e.unsaved = o.unsaved
+	e.owe(o.unsaved)
 	if o.saveErr == nil {
-		e.saveTries = 0
 		if t.storeAway {
 			t.storeAway = false
 			t.log.Info("store takes writes again")
 			for other := range t.all {
-				other.saveAt = now
+				if other.debt != nil {
+					other.debt.at = now
+				}
 			}
 			t.wakeAll(now)
 		}
 		return
 	}
-	e.saveTries++
-	e.saveAt = now.Add(backoff(saveBase, saveMax, e.saveTries, t.m.cfg.Rand.Float64()))
+	if e.debt != nil {
+		e.debt.tries++
+		e.debt.at = now.Add(backoff(saveBase, saveMax, e.debt.tries, t.m.cfg.Rand.Float64()))
+	}
 	if !t.storeAway {
 		t.storeAway = true
 		t.log.Warn("store does not take writes, renewing from memory; nothing is created or deleted",

@@ -82,7 +82,7 @@ func (t *term) gather(ctx context.Context, now time.Time, items []graph.Lifecycl
 	touched = map[*entry][]graph.Change{}
 	for _, item := range items {
 		e := t.find(graph.Key{Name: item.Name, Gen: item.Gen})
-		if e != nil && (e.busy || len(e.unsaved) > 0) {
+		if e != nil && (e.busy || e.debt != nil) {
 			continue
 		}
 		done = append(done, item.ID)
@@ -105,8 +105,7 @@ func (t *term) gather(ctx context.Context, now time.Time, items []graph.Lifecycl
 func (t *term) reactedAll(ctx context.Context, now time.Time, left map[*entry][]graph.Change, done []string, err error) error {
 	for e, changes := range left {
 		e.busy = false
-		e.unsaved = append(e.unsaved, changes...)
-		e.saveAt = now.Add(saveBase)
+		e.owe(append(e.owed(), changes...))
 		t.wake(now, e)
 	}
 	if err == nil {

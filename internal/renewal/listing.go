@@ -64,7 +64,7 @@ func (t *term) explain(ctx context.Context, e *entry, reason graph.Reason, text 
 
 // keep stores a record that changed without a call.
 func (t *term) keep(ctx context.Context, e *entry) {
-	e.unsaved = append(e.unsaved, graph.Change{Record: e.record})
+	e.owe(append(e.owed(), graph.Change{Record: e.record}))
 	e.action = Action{Verb: Wait}
 	t.agenda.remove(e)
 	e.tenant.ready.remove(e)

@@ -248,7 +248,7 @@ func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 		t.start(ctx, e)
 	case Forget:
 		switch {
-		case len(e.unsaved) > 0:
+		case e.debt != nil:
 			t.waitForStore(ctx, now, e, Never())
 		case t.bequeath(ctx, e):
 			t.start(ctx, e)
@@ -264,13 +264,13 @@ func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 // waitForStore lets an entry sleep until wake, or until the store is to be
 // offered again what it did not take.
 func (t *term) waitForStore(ctx context.Context, now time.Time, e *entry, wake time.Time) {
-	if len(e.unsaved) > 0 {
-		if !now.Before(e.saveAt) {
+	if e.debt != nil {
+		if !now.Before(e.debt.at) {
 			e.action = Action{Verb: Wait}
 			t.start(ctx, e)
 			return
 		}
-		wake = earlier(wake, e.saveAt)
+		wake = earlier(wake, e.debt.at)
 	}
 	e.wake = wake
 	t.agenda.put(e)
@@ -284,7 +284,7 @@ func (t *term) considerOrphan(ctx context.Context, now time.Time, e *entry) {
 		t.agenda.put(e)
 		return
 	}
-	if len(e.unsaved) > 0 {
+	if e.debt != nil {
 		t.waitForStore(ctx, now, e, Never())
 		return
 	}
