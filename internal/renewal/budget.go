@@ -15,7 +15,7 @@ const (
 	budgetWindow    = 20 * time.Second
 	// burstShare keeps any 20-second window within the limit: a bucket that is
 	// full at its start gives this share on top of what flows in.
-	burstShare = 0.05
+	burstShare = 0.02
 )
 
 // budget is a token bucket for calls to Graph that a throttled answer pauses.
