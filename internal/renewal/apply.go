@@ -72,13 +72,19 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 			// The record as it was is offered again: that tells when the store is back.
 			return outcome{saveErr: err, unsaved: []graph.Change{{Record: r}}}
 		}
-		got.sub, got.err = to.tenant.Client.Create(ctx, t.request(r, to.wish, t.ask(to)))
+		got = t.write(ctx, Create, graph.OperationCreate, func(ctx context.Context) (graph.Subscription, error) {
+			return to.tenant.Client.Create(ctx, t.request(r, to.wish, t.ask(to)))
+		})
 	case Renew:
-		got.sub, got.err = to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: t.ask(to)})
+		got = t.write(ctx, Renew, graph.OperationRenew, func(ctx context.Context) (graph.Subscription, error) {
+			return to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: t.ask(to)})
+		})
 	case Check:
 		got.sub, got.err = to.tenant.Client.Get(ctx, r.ID)
 	case Delete:
-		got.err = to.tenant.Client.Delete(ctx, r.ID)
+		got = t.write(ctx, Delete, graph.OperationDelete, func(ctx context.Context) (sub graph.Subscription, err error) {
+			return sub, to.tenant.Client.Delete(ctx, r.ID)
+		})
 	case Wait:
 		return outcome{} // only to offer the store again what it did not take
 	case List, Adopt, Forget, Lapse:

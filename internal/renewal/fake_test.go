@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,6 +185,7 @@ type fakeStore struct {
 	lifecycle []graph.LifecycleItem
 	settled   []string
 	pending   chan struct{}
+	onSave    func() // called before each change that is saved, nil for nothing; guarded by mu
 }
 
 func newFakeStore() *fakeStore {
@@ -202,6 +205,12 @@ func (f *fakeStore) do(term int64, write func()) error {
 	}
 	write()
 	return nil
+}
+
+func (f *fakeStore) setOnSave(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.onSave = do
 }
 
 func (f *fakeStore) setAway(away bool) {
@@ -231,6 +240,9 @@ func (f *fakeStore) Records(context.Context) (records []graph.Record, err error)
 
 func (f *fakeStore) Save(_ context.Context, term int64, c graph.Change) error {
 	return f.do(term, func() {
+		if f.onSave != nil {
+			f.onSave()
+		}
 		if c.Forget {
 			delete(f.records, c.Record.Key())
 		} else {
@@ -311,6 +323,7 @@ type world struct {
 	store   *fakeStore
 	manager *renewal.Manager
 	prove   func(context.Context) error
+	left    atomic.Int64 // what is left of leadership; for ever at first
 	cancel  context.CancelCauseFunc
 	done    chan error
 }
@@ -329,9 +342,11 @@ func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *w
 		t.Fatal(err)
 	}
 	w := &world{t: t, graph: g, store: s, prove: func(context.Context) error { return nil }}
+	w.left.Store(math.MaxInt64)
 	w.manager, err = renewal.New(renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(ctx context.Context) error { return w.prove(ctx) },
+		Left:  func() time.Duration { return time.Duration(w.left.Load()) },
 		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
