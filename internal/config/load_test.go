@@ -197,8 +197,8 @@ func TestExampleIsValid(t *testing.T) {
 			t.Errorf("unexpected: %s", fault)
 		}
 	}
-	if len(faults) != 9 {
-		t.Errorf("%d faults, want 9:\n%s", len(faults), strings.Join(faults, "\n"))
+	if len(faults) != 8 {
+		t.Errorf("%d faults, want 8:\n%s", len(faults), strings.Join(faults, "\n"))
 	}
 }
 
