@@ -22,6 +22,7 @@ import (
 
 	"github.com/graphsubd/graphsubd/internal/lease"
 	"github.com/graphsubd/graphsubd/test/controlplane"
+	"github.com/graphsubd/graphsubd/test/harness"
 )
 
 // The lease of these tests is short; the configuration allows no such.
@@ -244,36 +245,36 @@ func TestServeOnLease(t *testing.T) {
 	t.Parallel()
 	c := newLeaseCluster(t)
 	c.deleteLease(t)
-	sim := startSimulator(t, "--time-scale", "60")
-	service := newService(t, sim, 2)
-	service.rewrite("apps:", fmt.Sprintf("lease: {kubernetes: {namespace: graph, name: graphsubd, kubeconfig: %q}}\napps:", c.Kubeconfig(t, leaseUser, "")))
-	process := service.start()
+	sim := harness.StartSimulator(t, "--time-scale", "60")
+	service := harness.NewService(t, sim, 2)
+	service.Rewrite("apps:", fmt.Sprintf("lease: {kubernetes: {namespace: graph, name: graphsubd, kubeconfig: %q}}\napps:", c.Kubeconfig(t, leaseUser, "")))
+	process := service.Start()
 	leads := func(value string) func() error {
-		return func() error { return service.metric(`leader{election="test"}`, value) }
+		return func() error { return service.Metric(`leader{election="test"}`, value) }
 	}
-	eventually(t, 20*time.Second, func() error {
-		if !strings.Contains(process.logged(), "nobody leads until it is put back") {
+	harness.Eventually(t, 20*time.Second, func() error {
+		if !strings.Contains(process.Logged(), "nobody leads until it is put back") {
 			return errors.New("a missing lease is not told")
 		}
 		return leads("0")()
 	})
-	if n := sim.counts().Created; n != 0 {
+	if n := sim.Counts().Created; n != 0 {
 		t.Errorf("%d subscriptions made by nobody's leader", n)
 	}
 	c.putLease(t)
-	eventually(t, 20*time.Second, func() error { return want("live", sim.counts().Live, 2) })
+	harness.Eventually(t, 20*time.Second, func() error { return want("live", sim.Counts().Live, 2) })
 	c.deleteLease(t)
-	eventually(t, 20*time.Second, leads("0"))
+	harness.Eventually(t, 20*time.Second, leads("0"))
 	c.putLease(t)
-	eventually(t, 20*time.Second, leads("1"))
-	if _, code := process.terminate(); code != 0 {
+	harness.Eventually(t, 20*time.Second, leads("1"))
+	if _, code := process.Terminate(); code != 0 {
 		t.Errorf("ended with code %d", code)
 	}
 	got, err := c.Admin.CoordinationV1().Leases("graph").Get(t.Context(), "graphsubd", metav1.GetOptions{})
 	if err != nil || got.Spec.HolderIdentity == nil || *got.Spec.HolderIdentity != "" || *got.Spec.LeaseDurationSeconds <= 0 {
 		t.Errorf("released as %+v, %v", got.Spec, err)
 	}
-	if n := sim.counts(); n.Created != 2 || n.Live != 2 {
+	if n := sim.Counts(); n.Created != 2 || n.Live != 2 {
 		t.Errorf("counts %+v", n)
 	}
 }
@@ -290,7 +291,10 @@ type forwarder struct {
 
 func newForwarder(t *testing.T, to string) *forwarder {
 	t.Helper()
-	listener := httpListener(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	f := &forwarder{address: listener.Addr().String(), to: to}
 	var wg sync.WaitGroup
 	wg.Go(func() {

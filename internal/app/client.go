@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,20 +14,35 @@ import (
 	"github.com/graphsubd/graphsubd/internal/renewal"
 )
 
-// clients builds one Graph client for each registration.
-func clients(cfg *config.Config, stamp func() string, logger *slog.Logger, registry prometheus.Registerer) (map[string]*msgraph.Client, error) {
-	byApp := map[string]*msgraph.Client{}
+// registration is one app and what was read for it.
+type registration struct {
+	app    config.App
+	roots  string // PEM, "" for the system's
+	client *msgraph.Client
+}
+
+// registrations builds one Graph client for each app. One that stayed the same
+// keeps its client, and with it its tokens and connections.
+func registrations(cfg *config.Config, former map[string]registration, stamp func() string, logger *slog.Logger, registry prometheus.Registerer) (map[string]registration, error) {
+	byApp := map[string]registration{}
 	for i := range cfg.Apps {
-		client, err := newClient(&cfg.Apps[i], stamp, logger, registry)
+		app := cfg.Apps[i]
+		roots, err := readRoots(app.Endpoints)
 		if err != nil {
-			return nil, fmt.Errorf("app %s: %w", cfg.Apps[i].Name, err)
+			return nil, fmt.Errorf("app %s: %w", app.Name, err)
 		}
-		byApp[cfg.Apps[i].Name] = client
+		next := registration{app: app, roots: roots, client: former[app.Name].client}
+		if next.client == nil || next.roots != former[app.Name].roots || !reflect.DeepEqual(app, former[app.Name].app) {
+			if next.client, err = newClient(&app, roots, stamp, logger, registry); err != nil {
+				return nil, fmt.Errorf("app %s: %w", app.Name, err)
+			}
+		}
+		byApp[app.Name] = next
 	}
 	return byApp, nil
 }
 
-func newClient(app *config.App, stamp func() string, logger *slog.Logger, registry prometheus.Registerer) (*msgraph.Client, error) {
+func newClient(app *config.App, roots string, stamp func() string, logger *slog.Logger, registry prometheus.Registerer) (*msgraph.Client, error) {
 	settings := msgraph.Config{
 		Cloud: msgraph.Cloud(app.Cloud), ClientID: app.ClientID, Stamp: stamp,
 		Logger: logger.With("component", "graph", "app", app.Name), Registerer: registry,
@@ -34,12 +50,11 @@ func newClient(app *config.App, stamp func() string, logger *slog.Logger, regist
 	settings.Credential = newCredential(&app.Credential)
 	if e := app.Endpoints; e != nil {
 		settings.GraphURL, settings.LoginURL = e.Graph, e.Login
-		if e.CAFile != "" {
-			roots, err := readRoots(e.CAFile)
-			if err != nil {
-				return nil, err
-			}
-			settings.Roots = roots
+	}
+	if roots != "" {
+		settings.Roots = x509.NewCertPool()
+		if !settings.Roots.AppendCertsFromPEM([]byte(roots)) {
+			return nil, fmt.Errorf("caFile %s holds no certificate in PEM", app.Endpoints.CAFile)
 		}
 	}
 	return msgraph.New(settings)
@@ -67,21 +82,20 @@ func newCredential(c *config.Credential) msgraph.Credential {
 }
 
 // readRoots reads the authorities that a private endpoint's certificate comes
-// from.
-func readRoots(path string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(path) //nolint:gosec // The path is the operator's own setting.
+// from, "" when none are named.
+func readRoots(e *config.Endpoints) (string, error) {
+	if e == nil || e.CAFile == "" {
+		return "", nil
+	}
+	pem, err := os.ReadFile(e.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("read caFile: %w", err)
+		return "", fmt.Errorf("read caFile: %w", err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("caFile %s holds no certificate in PEM", path)
-	}
-	return roots, nil
+	return string(pem), nil
 }
 
 // tenants joins each tenant with the client of its registration.
-func tenants(cfg *config.Config, byApp map[string]*msgraph.Client) []renewal.Tenant {
+func tenants(cfg *config.Config, byApp map[string]registration) []renewal.Tenant {
 	apps := map[string]*config.App{}
 	for i := range cfg.Apps {
 		apps[cfg.Apps[i].Name] = &cfg.Apps[i]
@@ -94,7 +108,7 @@ func tenants(cfg *config.Config, byApp map[string]*msgraph.Client) []renewal.Ten
 			scale = app.Endpoints.TimeScale
 		}
 		list = append(list, renewal.Tenant{
-			Name: tenant.Name, App: app.Name, Client: byApp[app.Name].Tenant(tenant.TenantID),
+			Name: tenant.Name, App: app.Name, Client: byApp[app.Name].client.Tenant(tenant.TenantID), Skew: byApp[app.Name].client.Skew,
 			Scale: scale, QuotaShare: app.QuotaShare,
 		})
 	}

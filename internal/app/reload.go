@@ -10,7 +10,6 @@ import (
 
 	"github.com/graphsubd/graphsubd/internal/config"
 	"github.com/graphsubd/graphsubd/internal/delivery"
-	"github.com/graphsubd/graphsubd/internal/graph/msgraph"
 	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/renewal"
 )
@@ -55,16 +54,12 @@ func (a *App) reload(ctx context.Context, next *config.Config) error {
 	if sections := a.cfg.NeedRestart(next); len(sections) > 0 {
 		return fmt.Errorf("restart needed: %s changed, which a running process cannot take over", strings.Join(sections, ", "))
 	}
-	byApp := a.clients
-	if !reflect.DeepEqual(a.cfg.Apps, next.Apps) {
-		var err error
-		if byApp, err = clients(next, a.stamp, a.log, a.registry); err != nil {
-			return err
-		}
+	byApp, err := registrations(next, a.registrations, a.stamp, a.log, a.registry)
+	if err != nil {
+		return err
 	}
 	var deliver *delivery.Delivery
 	if !reflect.DeepEqual(a.cfg.Sinks, next.Sinks) || !reflect.DeepEqual(a.cfg.Tenants, next.Tenants) {
-		var err error
 		if deliver, err = a.newDelivery(next); err != nil {
 			return err
 		}
@@ -75,7 +70,8 @@ func (a *App) reload(ctx context.Context, next *config.Config) error {
 	// Nothing can fail from here on.
 	a.cfg = next
 	a.setAccepts(next)
-	a.setClients(byApp)
+	a.setRegistrations(byApp)
+	a.rest.SetTokens(adminTokens(next.Admin))
 	if deliver != nil {
 		select {
 		case <-a.deliveries: // an older change that was not begun
@@ -89,7 +85,7 @@ func (a *App) reload(ctx context.Context, next *config.Config) error {
 }
 
 // want hands the renewal what a configuration asks for.
-func (a *App) want(cfg *config.Config, byApp map[string]*msgraph.Client) error {
+func (a *App) want(cfg *config.Config, byApp map[string]registration) error {
 	a.appIDs.Store(new(appByTenantName(cfg)))
 	return a.renewal.SetDesired(renewal.Desired{
 		Tenants: tenants(cfg, byApp),
@@ -97,17 +93,24 @@ func (a *App) want(cfg *config.Config, byApp map[string]*msgraph.Client) error {
 	})
 }
 
-// setClients ends the idle connections of clients that are replaced.
-func (a *App) setClients(byApp map[string]*msgraph.Client) {
-	for name, former := range a.clients {
-		if byApp[name] != former {
-			former.Close()
+// setRegistrations ends the idle connections of clients that are replaced.
+func (a *App) setRegistrations(byApp map[string]registration) {
+	for name, former := range a.registrations {
+		if byApp[name].client != former.client {
+			former.client.Close()
 		}
 	}
-	a.clients = byApp
+	a.registrations = byApp
 }
 
-func (a *App) setAccepts(cfg *config.Config) { a.accepts.Store(new(accepts(cfg.Sinks))) }
+func (a *App) setAccepts(cfg *config.Config) {
+	names := map[string]bool{}
+	for _, sink := range cfg.Sinks {
+		names[sink.Name] = true
+	}
+	a.sinks.Store(&names)
+	a.accepts.Store(new(accepts(cfg.Sinks)))
+}
 
 // accepted asks the rules of the configuration that runs now.
 func (a *App) accepted(sink string, n *notification.Notification) bool {

@@ -25,10 +25,10 @@ func notAvailable() []later {
 		{"subscriptions[].silentAfter", "remove it"},
 		{"sinks[].ordered", "remove it"},
 		{"sinks[].filter", "remove it and name the sink in the subscriptions"},
-		{"sinks[].webhook", "use file"},
-		{"sinks[].kafka", "use file"},
-		{"sinks[].nats", "use file"},
+		{"sinks[].kafka", "use file or webhook"},
+		{"sinks[].nats", "use file or webhook"},
 		{"admin.oidc", "use tokens"},
+		{"metrics.perSubscription", "remove it"},
 	}
 }
 

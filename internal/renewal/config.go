@@ -55,6 +55,9 @@ type Tenant struct {
 	// App names the registration; tenants of one app share its budget.
 	App    string
 	Client client
+	// Skew is how far Graph's clock is ahead of ours, by its last answer; nil
+	// when nobody measures it.
+	Skew func() time.Duration
 	// Scale is how much faster Graph's time runs than ours, 1 in production.
 	Scale float64
 	// QuotaShare is the share of Graph's documented limits to use, in (0,1].
@@ -68,7 +71,7 @@ type Config struct {
 	Identity identity
 	Rules    *graph.Rules
 	Policy   Policy
-	// Parallel is how many calls to Graph may be under way, 16 when 0.
+	// Parallel is how many calls to Graph may be under way, 512 when 0.
 	Parallel int
 	// Prove returns once Graph can be expected to reach our listener, or an
 	// error. No create is sent before it returned nil or ProveFor passed.
@@ -87,7 +90,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Parallel == 0 {
-		c.Parallel = 16
+		c.Parallel = 512
 	}
 	if c.Grace == 0 {
 		c.Grace = 2 * time.Second

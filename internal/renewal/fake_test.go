@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -32,6 +31,12 @@ type fakeGraph struct {
 
 	mu    sync.Mutex
 	life  time.Duration // the most that is granted
+	ahead time.Duration // of our clock
+	// tooLong counts requests beyond the maximum by Graph's clock.
+	tooLong int
+	least   time.Duration // less is raised to it
+	// shown changes what a listing gives; nil leaves it. Guarded by mu.
+	shown func([]graph.Subscription) []graph.Subscription
 	live  map[string]graph.Subscription
 	next  int
 	calls []string
@@ -55,7 +60,7 @@ func (f *fakeGraph) call(ctx context.Context, op graph.Operation, id string, do 
 	f.mu.Lock()
 	f.calls = append(f.calls, strings.TrimSpace(string(op)+" "+id))
 	for id, sub := range f.live {
-		if !time.Now().Before(sub.ExpiresAt) {
+		if !f.now().Before(sub.ExpiresAt) {
 			delete(f.live, id)
 		}
 	}
@@ -79,8 +84,14 @@ func (f *fakeGraph) Create(ctx context.Context, sub graph.Subscription) (graph.S
 	return sub, err
 }
 
+func (f *fakeGraph) now() time.Time { return time.Now().Add(f.ahead) }
+
 func (f *fakeGraph) grant(asked time.Time) time.Time {
-	if most := time.Now().Add(f.life); asked.After(most) {
+	if raised := f.now().Add(f.least); asked.Before(raised) {
+		return raised
+	}
+	if most := f.now().Add(f.life); asked.After(most) {
+		f.tooLong++
 		return most
 	}
 	return asked
@@ -127,6 +138,10 @@ func (f *fakeGraph) List(ctx context.Context) (subs []graph.Subscription, err er
 		for _, sub := range f.live {
 			sub.ClientState = ""
 			subs = append(subs, sub)
+		}
+		if f.shown != nil {
+			slices.SortFunc(subs, func(a, b graph.Subscription) int { return strings.Compare(a.ID, b.ID) })
+			subs = f.shown(subs)
 		}
 		return nil
 	})
@@ -176,6 +191,9 @@ func (f *fakeGraph) ids() []string {
 type fakeStore struct {
 	mu        sync.Mutex
 	away      bool
+	forgetful bool // a fault that is planted: creates are not announced
+	failSaves int  // so many saves fail
+	now, most int  // saves under way, and the most there ever were
 	term      int64
 	wishes    []graph.Wish
 	records   map[graph.Key]graph.Record
@@ -239,9 +257,29 @@ func (f *fakeStore) Records(context.Context) (records []graph.Record, err error)
 }
 
 func (f *fakeStore) Save(_ context.Context, term int64, c graph.Change) error {
+	f.mu.Lock()
+	fails := f.failSaves > 0
+	if fails {
+		f.failSaves--
+	}
+	f.now++
+	f.most = max(f.most, f.now)
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.now--
+		f.mu.Unlock()
+	}()
+	time.Sleep(time.Millisecond) // as long as a sync takes
+	if fails {
+		return fmt.Errorf("fake: %w", graph.ErrStoreUnavailable)
+	}
 	return f.do(term, func() {
 		if f.onSave != nil {
 			f.onSave()
+		}
+		if f.forgetful && c.Record.ID == "" && c.Record.Ambiguous {
+			c.Record.Ambiguous = false
 		}
 		if c.Forget {
 			delete(f.records, c.Record.Key())
@@ -299,6 +337,24 @@ func (f *fakeStore) record(t *testing.T, name, gen string) graph.Record {
 	return r
 }
 
+// spanOfRenewals gives the first and the last planned renewal.
+func (f *fakeStore) spanOfRenewals() (earliest, latest time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.records {
+		if r.ID == "" {
+			continue
+		}
+		if earliest.IsZero() || r.RenewAt.Before(earliest) {
+			earliest = r.RenewAt
+		}
+		if r.RenewAt.After(latest) {
+			latest = r.RenewAt
+		}
+	}
+	return earliest, latest
+}
+
 // fakeIdentity puts name and gen into the URL in plain text.
 type fakeIdentity struct{}
 
@@ -324,6 +380,7 @@ type world struct {
 	manager *renewal.Manager
 	prove   func(context.Context) error
 	left    atomic.Int64 // what is left of leadership; for ever at first
+	log     *switchLog
 	cancel  context.CancelCauseFunc
 	done    chan error
 }
@@ -341,13 +398,13 @@ func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, graph: g, store: s, prove: func(context.Context) error { return nil }}
+	w := &world{t: t, graph: g, store: s, log: &switchLog{}, prove: func(context.Context) error { return nil }}
 	w.left.Store(math.MaxInt64)
 	w.manager, err = renewal.New(renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(ctx context.Context) error { return w.prove(ctx) },
 		Left:  func() time.Duration { return time.Duration(w.left.Load()) },
-		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: w.log.logger(), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -359,9 +416,18 @@ func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *w
 // want replaces what is desired.
 func (w *world) want(wishes ...graph.Wish) {
 	w.t.Helper()
+	w.wantAt(0, wishes...)
+}
+
+// wantAt is want with a skew that was measured.
+func (w *world) wantAt(skew time.Duration, wishes ...graph.Wish) {
+	w.t.Helper()
 	err := w.manager.SetDesired(renewal.Desired{
-		Tenants: []renewal.Tenant{{Name: "contoso", App: "hooks", Client: w.graph, Scale: 1, QuotaShare: 0.9}},
-		Wishes:  wishes,
+		Tenants: []renewal.Tenant{{
+			Name: "contoso", App: "hooks", Client: w.graph, Scale: 1, QuotaShare: 0.9,
+			Skew: func() time.Duration { return skew },
+		}},
+		Wishes: wishes,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -343,7 +343,7 @@ func TestStopLetsACallFinish(t *testing.T) {
 				if err := w.stop(test.cause); err != nil {
 					t.Error(err)
 				}
-				if took := time.Since(stopped); took != test.ends {
+				if took := time.Since(stopped); took < test.ends || took > test.ends+10*time.Millisecond {
 					t.Errorf("stopping took %v, want %v", took, test.ends)
 				}
 				if r := s.record(t, "a", "g"); (r.ID != "") != test.known || r.Ambiguous == test.known {
@@ -523,4 +523,29 @@ func TestNothingIsCreatedBeforeWeCanBeReached(t *testing.T) {
 			t.Errorf("%d creates once it was", n)
 		}
 	})
+}
+
+func TestClocksThatDiffer(t *testing.T) {
+	for _, skew := range []time.Duration{-10 * time.Minute, -4 * time.Minute, 3 * time.Second, 4 * time.Minute, 10 * time.Minute} {
+		t.Run(skew.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, s := newFakeGraph(week), newFakeStore()
+				g.ahead = skew
+				w := newWorld(t, g, s)
+				w.wantAt(skew, wish("a"))
+				w.lead()
+				time.Sleep(4 * week)
+				if err := w.stop(nil); err != nil {
+					t.Error(err)
+				}
+				if g.count("create") != 1 || g.tooLong > 0 {
+					t.Errorf("%d creates, %d asked for more than the maximum", g.count("create"), g.tooLong)
+				}
+				r := s.record(t, "a", "g")
+				if life := r.ExpiresAt.Sub(r.GrantedAt); life < week-6*time.Minute-3*time.Second || life > week {
+					t.Errorf("a life of a week is taken for %v", life)
+				}
+			})
+		})
+	}
 }

@@ -30,7 +30,7 @@ func needs(v Verb) time.Duration {
 		return writeNeeds
 	case Delete:
 		return deleteNeeds
-	case Check, List, Adopt, Forget, Lapse, Wait:
+	case Check, Inspect, Seek, List, Adopt, Forget, Lapse, Wait:
 	}
 	return 0
 }
@@ -54,5 +54,5 @@ func (t *term) write(ctx context.Context, v Verb, operation graph.Operation, cal
 	ctx, cancel := context.WithTimeoutCause(ctx, left-writeMargin, graph.ErrLeaseLost)
 	defer cancel()
 	sub, err := call(ctx)
-	return answer{sub, err}
+	return answer{sub: sub, err: err}
 }

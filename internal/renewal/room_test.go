@@ -73,20 +73,25 @@ func TestWriteThatHangsEndsBeforeTheLease(t *testing.T) {
 		g, s := newFakeGraph(week), newFakeStore()
 		w := newWorld(t, g, s, wish("a"))
 		w.left.Store(int64(30 * time.Second))
-		sent := make(chan time.Time, 10)
+		took := make(chan time.Duration, 10)
+		began := make(chan struct{}, 10)
 		g.answer(func(ctx context.Context, op graph.Operation, _ string) error {
 			if op != graph.OperationCreate {
 				return nil
 			}
-			sent <- time.Now()
+			began <- struct{}{}
+			sent := time.Now()
 			<-ctx.Done()
+			took <- time.Since(sent)
 			return &graph.Error{Operation: op, Err: context.Cause(ctx)}
 		})
 		w.lead()
-		began := <-sent
+		<-began
 		w.left.Store(0)
-		time.Sleep(25*time.Second - time.Since(began))
-		synctest.Wait()
+		if d := <-took; d != 25*time.Second {
+			t.Errorf("ended after %v with 30s left", d)
+		}
+		time.Sleep(time.Second)
 		if r := s.record(t, "a", "g"); r.Reason != graph.ReasonLeaseLost || !r.Ambiguous {
 			t.Errorf("record %+v", r)
 		}

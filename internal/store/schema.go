@@ -53,7 +53,7 @@ func migrate(ctx context.Context, path string, logger *slog.Logger) (err error) 
 		return err
 	}
 	// SQLite would let others read it; the log gets the mode of the file.
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // The path is the operator's own setting.
 	if err != nil {
 		return unavailable("open store", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"testing"
 	"time"
 
 	rbac "k8s.io/api/rbac/v1"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/graphsubd/graphsubd/test/harness"
 )
 
 // ControlPlane is a running Kubernetes API.
@@ -31,7 +32,7 @@ type ControlPlane struct {
 }
 
 // Start gives a control plane that ends with the test.
-func Start(t *testing.T) *ControlPlane {
+func Start(t harness.T) *ControlPlane {
 	t.Helper()
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
@@ -54,9 +55,9 @@ func Start(t *testing.T) *ControlPlane {
 }
 
 // startEtcd gives the address of its clients.
-func (c *ControlPlane) startEtcd(t *testing.T, program string) string {
+func (c *ControlPlane) startEtcd(t harness.T, program string) string {
 	t.Helper()
-	clients, peers := "http://"+freeAddress(t), "http://"+freeAddress(t)
+	clients, peers := "http://"+harness.FreeAddress(t), "http://"+harness.FreeAddress(t)
 	start(t, program,
 		"--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "warn",
 		"--listen-client-urls", clients, "--advertise-client-urls", clients,
@@ -64,9 +65,9 @@ func (c *ControlPlane) startEtcd(t *testing.T, program string) string {
 	return clients
 }
 
-func (c *ControlPlane) startAPIServer(t *testing.T, program, etcd string) {
+func (c *ControlPlane) startAPIServer(t harness.T, program, etcd string) {
 	t.Helper()
-	c.Address = freeAddress(t)
+	c.Address = harness.FreeAddress(t)
 	_, port, err := net.SplitHostPort(c.Address)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ func (c *ControlPlane) startAPIServer(t *testing.T, program, etcd string) {
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
 
 // config is how a user of some groups reaches the API server.
-func (c *ControlPlane) config(t *testing.T, user string, groups ...string) *rest.Config {
+func (c *ControlPlane) config(t harness.T, user string, groups ...string) *rest.Config {
 	t.Helper()
 	certificate, key, err := c.ca.issue(user, groups, false)
 	if err != nil {
@@ -97,7 +98,7 @@ func (c *ControlPlane) config(t *testing.T, user string, groups ...string) *rest
 
 // Kubeconfig writes a file with which a user reaches the API server, by way of
 // another address when one is given.
-func (c *ControlPlane) Kubeconfig(t *testing.T, user, address string) string {
+func (c *ControlPlane) Kubeconfig(t harness.T, user, address string) string {
 	t.Helper()
 	config := c.config(t, user)
 	if address == "" {
@@ -118,7 +119,7 @@ func (c *ControlPlane) Kubeconfig(t *testing.T, user, address string) string {
 
 // Grant lets a user do what the rules say in a namespace, by a Role and a
 // RoleBinding that have the user's name.
-func (c *ControlPlane) Grant(t *testing.T, namespace, user string, rules ...rbac.PolicyRule) {
+func (c *ControlPlane) Grant(t harness.T, namespace, user string, rules ...rbac.PolicyRule) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: user}
 	roles := c.Admin.RbacV1()
@@ -136,7 +137,7 @@ func (c *ControlPlane) Grant(t *testing.T, namespace, user string, rules ...rbac
 }
 
 // Revoke takes back what Grant gave.
-func (c *ControlPlane) Revoke(t *testing.T, namespace, user string) {
+func (c *ControlPlane) Revoke(t harness.T, namespace, user string) {
 	t.Helper()
 	for _, remove := range []func(ctx context.Context, name string, o metav1.DeleteOptions) error{
 		c.Admin.RbacV1().RoleBindings(namespace).Delete, c.Admin.RbacV1().Roles(namespace).Delete,
@@ -148,26 +149,15 @@ func (c *ControlPlane) Revoke(t *testing.T, namespace, user string) {
 }
 
 // Pause has the API server take connections and answer nothing until Resume.
-func (c *ControlPlane) Pause(t *testing.T) {
+func (c *ControlPlane) Pause(t harness.T) {
 	t.Helper()
 	c.apiServer.signal(t, syscall.SIGSTOP)
 }
 
 // Resume ends a Pause.
-func (c *ControlPlane) Resume(t *testing.T) {
+func (c *ControlPlane) Resume(t harness.T) {
 	t.Helper()
 	c.apiServer.signal(t, syscall.SIGCONT)
-}
-
-// freeAddress gives an address on loopback that was free a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // startTime bounds the start of a program, on a machine that is busy.

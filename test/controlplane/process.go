@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
+
+	"github.com/graphsubd/graphsubd/test/harness"
 )
 
 // process is one program of the control plane.
@@ -30,7 +31,7 @@ func (p *process) Write(text []byte) (int, error) {
 
 // start runs a program until the test ends. What it said is shown when the
 // test has failed.
-func start(t *testing.T, program string, args ...string) *process {
+func start(t harness.T, program string, args ...string) *process {
 	t.Helper()
 	p := &process{done: make(chan struct{})}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
@@ -67,7 +68,7 @@ func (p *process) stop() {
 	}
 }
 
-func (p *process) signal(t *testing.T, s syscall.Signal) {
+func (p *process) signal(t harness.T, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 }
 
 // ready waits until check is nil.
-func (p *process) ready(t *testing.T, check func(ctx context.Context) error) {
+func (p *process) ready(t harness.T, check func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()

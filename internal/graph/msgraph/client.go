@@ -94,10 +94,24 @@ func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 // measureSkew takes the Date of an answer of Graph's own; a proxy has a clock
 // of its own.
 func (c *Client) measureSkew(header http.Header, now time.Time) {
-	if date, err := http.ParseTime(header.Get("Date")); err == nil {
-		c.skew.Store(int64(date.Sub(now)))
+	date, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return
+	}
+	skew := date.Sub(now)
+	former := time.Duration(c.skew.Swap(int64(skew)))
+	switch far, was := skew.Abs() >= skewWorthTelling, former.Abs() >= skewWorthTelling; {
+	case far && !was:
+		c.cfg.Logger.Warn("clock differs from graph's, check the time synchronisation of this machine",
+			"skew_seconds", skew.Seconds())
+	case was && !far:
+		c.cfg.Logger.Info("clock agrees with graph's again")
 	}
 }
+
+// skewWorthTelling is far more than a Date of whole seconds and a slow answer
+// can make up.
+const skewWorthTelling = time.Minute
 
 // Close ends the idle connections. Calls under way go on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -41,11 +41,15 @@ func refusal(operation graph.Operation, a answer, now time.Time, secrets []strin
 	if requestID == "" {
 		requestID = raw.InnerError.RequestID
 	}
+	message := clean(raw.Message, secrets...)
+	if a.status == http.StatusUnauthorized && strings.Contains(strings.ToLower(message), "audience") {
+		message += "; the token is for another cloud: check apps[].cloud and apps[].endpoints"
+	}
 	return &graph.Error{
 		Operation:  operation,
 		Status:     a.status,
 		Code:       clean(raw.Code, secrets...),
-		Message:    clean(raw.Message, secrets...),
+		Message:    message,
 		Embedded:   graph.EmbeddedStatus(raw.Message),
 		Enveloped:  raw.Code != "",
 		RetryAfter: retryAfter(a.header, now),

@@ -1,0 +1,118 @@
+// Command start measures how graphsubd starts and stops as a process: the
+// benchmark group "start". It prints one figure per line: name, value, unit.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/graphsubd/graphsubd/test/harness"
+)
+
+// rounds is how often everything is measured; medians are printed.
+const rounds = 7
+
+func main() { os.Exit(harness.Main(run)) }
+
+func run(t harness.T) {
+	sim := harness.StartSimulator(t, "--time-scale", "60")
+	var ready, rss, idle, busy []float64
+	for range rounds {
+		service := harness.NewService(t, sim, 3)
+		before := sim.Counts().Live
+		began := time.Now()
+		process := service.Start()
+		harness.Eventually(t, 20*time.Second, func() error { return isReady(service) })
+		ready = append(ready, time.Since(began).Seconds())
+		harness.Eventually(t, 20*time.Second, func() error { return live(sim, before+3) })
+		rss = append(rss, residentMB(t, process.Cmd.Process.Pid))
+		took, code := process.Terminate()
+		if code != 0 {
+			t.Fatalf("an idle process ended with code %d", code)
+		}
+		idle = append(idle, took.Seconds())
+
+		process = service.Start()
+		harness.Eventually(t, 20*time.Second, func() error { return isReady(service) })
+		acknowledged := sim.Counts().Acknowledged
+		for _, sub := range sim.Live()[before:] {
+			sim.Control(http.MethodPost, "notify", map[string]any{"id": sub.ID, "count": 3000}, nil)
+		}
+		harness.Eventually(t, 20*time.Second, func() error {
+			if sim.Counts().Acknowledged < acknowledged+500 {
+				return fmt.Errorf("no load yet")
+			}
+			return nil
+		})
+		took, code = process.Terminate()
+		if code != 0 {
+			t.Fatalf("a busy process ended with code %d", code)
+		}
+		busy = append(busy, took.Seconds())
+		for _, sub := range sim.Live() {
+			sim.Control(http.MethodPost, "subscriptions/"+sub.ID+"/remove", nil, nil)
+		}
+	}
+	info, err := os.Stat(harness.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure("start_ready_s", median(ready), "s")
+	figure("start_rss_mb", median(rss), "MiB")
+	figure("binary_mb", float64(info.Size())/(1<<20), "MiB")
+	figure("stop_idle_s", median(idle), "s")
+	figure("stop_busy_s", median(busy), "s")
+	figure("cpus", float64(runtime.NumCPU()), "count")
+	figure("rounds", rounds, "count")
+	figure("spread", spread(ready), "ratio")
+}
+
+func isReady(service *harness.Service) error {
+	status, page, err := service.Telemetry("/readyz")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("not ready: %s", page)
+	}
+	return err
+}
+
+func live(sim *harness.Simulator, wanted int) error {
+	if n := sim.Counts().Live; n != wanted {
+		return fmt.Errorf("%d live, want %d", n, wanted)
+	}
+	return nil
+}
+
+// residentMB reads the resident memory of a process, in MiB.
+func residentMB(t harness.T, pid int) float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(status) {
+		if fields := bytes.Fields(line); len(fields) == 3 && string(fields[0]) == "VmRSS:" {
+			kib, err := strconv.Atoi(string(fields[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return float64(kib) / 1024
+		}
+	}
+	t.Fatal("the kernel does not tell the resident memory")
+	return 0
+}
+
+func figure(name string, value float64, unit string) { fmt.Printf("%s %.3f %s\n", name, value, unit) }
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// spread is how far the slowest round was from the fastest, as a ratio.
+func spread(values []float64) float64 { return slices.Max(values) / slices.Min(values) }
