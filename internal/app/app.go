@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,7 +46,7 @@ type App struct {
 	store         *store.Store
 	registrations map[string]registration // by the app's name
 	renewal       *renewal.Manager
-	lease         *lease.File
+	lease         elector
 	delivery      *delivery.Delivery
 	readiness     *httpapi.Readiness
 	listeners     listeners
@@ -82,9 +80,7 @@ func newHolder() string {
 	if err != nil {
 		host = "unknown"
 	}
-	random := make([]byte, 4)
-	_, _ = rand.Read(random) // never fails
-	return host + "-" + hex.EncodeToString(random)
+	return lease.NewIdentity(host)
 }
 
 // build is one long list on purpose: it is read from top to bottom to see what
@@ -107,13 +103,10 @@ func (a *App) build(ctx context.Context, opts Options) (err error) {
 	if a.delivery, err = a.newDelivery(a.cfg); err != nil {
 		return err
 	}
-	if err = a.buildRenewal(); err != nil {
+	if a.lease, err = a.newElector(); err != nil {
 		return err
 	}
-	a.lease, err = lease.NewFile(lease.FileConfig{
-		Path: a.cfg.Lease.File.Path, Election: a.cfg.Instance, Logger: a.component("lease"), Registerer: a.registry,
-	})
-	if err != nil {
+	if err = a.buildRenewal(); err != nil {
 		return err
 	}
 	if a.listeners, err = bind(ctx, a.cfg.Listen, opts.Public); err != nil {
@@ -257,6 +250,7 @@ func (a *App) buildRenewal() (err error) {
 	a.renewal, err = renewal.New(renewal.Config{
 		Store: a.store, Identity: a.identity(), Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove:  func(ctx context.Context) error { return prove(ctx, self, a.keys, publicURL) },
+		Left:   a.lease.Left,
 		Rand:   newRand(),
 		Logger: a.component("renewal"), Registerer: a.registry,
 	})

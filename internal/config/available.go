@@ -20,7 +20,6 @@ func notAvailable() []later {
 		{"receiver.trustedProxies", "remove it"},
 		{"receiver.allowedSources", "remove it and let a firewall do this"},
 		{"store.postgres", "use sqlite"},
-		{"lease.kubernetes", "use lease.file, with one replica"},
 		{"certificates", "remove it"},
 		{"subscriptions[].resourceData", "remove it"},
 		{"subscriptions[].silentAfter", "remove it"},

@@ -124,14 +124,20 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 			return outcome{saveErr: err, unsaved: []graph.Change{{Record: r}}}
 		}
 		asked = t.ask(to)
-		got.sub, got.err = to.tenant.Client.Create(ctx, t.request(r, to.wish, asked))
+		got = t.write(ctx, Create, graph.OperationCreate, func(ctx context.Context) (graph.Subscription, error) {
+			return to.tenant.Client.Create(ctx, t.request(r, to.wish, asked))
+		})
 	case Renew:
 		asked = t.ask(to)
-		got.sub, got.err = to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: asked})
+		got = t.write(ctx, Renew, graph.OperationRenew, func(ctx context.Context) (graph.Subscription, error) {
+			return to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: asked})
+		})
 	case Check:
 		got.sub, got.err = to.tenant.Client.Get(ctx, r.ID)
 	case Delete:
-		got.err = to.tenant.Client.Delete(ctx, r.ID)
+		got = t.write(ctx, Delete, graph.OperationDelete, func(ctx context.Context) (sub graph.Subscription, err error) {
+			return sub, to.tenant.Client.Delete(ctx, r.ID)
+		})
 	case Inspect, Seek:
 		id := r.FormerID
 		if a.Verb == Inspect {

@@ -79,7 +79,10 @@ type Config struct {
 	ProveFor time.Duration
 	// Grace is how long a call that is under way may go on when the process
 	// stops, 2 s when 0. A lost lease ends it at once.
-	Grace      time.Duration
+	Grace time.Duration
+	// Left says how long nobody else will lead, as far as this process knows;
+	// for ever when nil. A write that does not fit in waits.
+	Left       func() time.Duration
 	Rand       *rand.Rand
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -91,6 +94,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Grace == 0 {
 		c.Grace = 2 * time.Second
+	}
+	if c.Left == nil {
+		c.Left = unlimited
 	}
 	if c.ProveFor == 0 {
 		c.ProveFor = 2 * time.Minute

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,6 +203,7 @@ type fakeStore struct {
 	lifecycle []graph.LifecycleItem
 	settled   []string
 	pending   chan struct{}
+	onSave    func() // called before each change that is saved, nil for nothing; guarded by mu
 }
 
 func newFakeStore() *fakeStore {
@@ -220,6 +223,12 @@ func (f *fakeStore) do(term int64, write func()) error {
 	}
 	write()
 	return nil
+}
+
+func (f *fakeStore) setOnSave(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.onSave = do
 }
 
 func (f *fakeStore) setAway(away bool) {
@@ -266,6 +275,9 @@ func (f *fakeStore) Save(_ context.Context, term int64, c graph.Change) error {
 		return fmt.Errorf("fake: %w", graph.ErrStoreUnavailable)
 	}
 	return f.do(term, func() {
+		if f.onSave != nil {
+			f.onSave()
+		}
 		if f.forgetful && c.Record.ID == "" && c.Record.Ambiguous {
 			c.Record.Ambiguous = false
 		}
@@ -367,6 +379,7 @@ type world struct {
 	store   *fakeStore
 	manager *renewal.Manager
 	prove   func(context.Context) error
+	left    atomic.Int64 // what is left of leadership; for ever at first
 	log     *switchLog
 	cancel  context.CancelCauseFunc
 	done    chan error
@@ -386,9 +399,11 @@ func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *w
 		t.Fatal(err)
 	}
 	w := &world{t: t, graph: g, store: s, log: &switchLog{}, prove: func(context.Context) error { return nil }}
+	w.left.Store(math.MaxInt64)
 	w.manager, err = renewal.New(renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(ctx context.Context) error { return w.prove(ctx) },
+		Left:  func() time.Duration { return time.Duration(w.left.Load()) },
 		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: w.log.logger(), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {

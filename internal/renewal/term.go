@@ -312,8 +312,8 @@ func (t *term) situation(e *entry) Situation {
 }
 
 // dispatch starts what waits in a tenant, most urgent first, as far as the
-// budgets and the number of parallel calls allow, and says when there may be
-// budget for more.
+// budgets, the number of parallel calls and what is left of leadership allow,
+// and says when that may be more.
 func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time.Time {
 	wake := now.Add(longestSleep)
 	if !now.Before(tenant.sweepAt) {
@@ -333,7 +333,8 @@ func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time
 		if t.running >= t.m.cfg.Parallel || tenant.running >= tenant.slots() {
 			return wake // a landing call looks again
 		}
-		if at := latest(tenant.writes.next(now), tenant.app.next(now)); at.After(now) {
+		at := latest(tenant.writes.next(now), tenant.app.next(now))
+		if at = latest(at, t.room(now, e.action.Verb)); at.After(now) {
 			return earlier(wake, at)
 		}
 		tenant.ready.remove(e)
