@@ -44,12 +44,12 @@ func registrations(cfg *config.Config, former map[string]registration, stamp fun
 
 func newClient(app *config.App, roots string, stamp func() string, logger *slog.Logger, registry prometheus.Registerer) (*msgraph.Client, error) {
 	settings := msgraph.Config{
-		Cloud: msgraph.Cloud(app.Cloud), ClientID: app.ClientID, Stamp: stamp,
+		Cloud: msgraph.Cloud(app.Cloud), ClientID: app.ClientID, Stamp: stamp, QuotaShare: app.QuotaShare,
 		Logger: logger.With("component", "graph", "app", app.Name), Registerer: registry,
 	}
 	settings.Credential = newCredential(&app.Credential)
 	if e := app.Endpoints; e != nil {
-		settings.GraphURL, settings.LoginURL = e.Graph, e.Login
+		settings.GraphURL, settings.LoginURL, settings.Scale = e.Graph, e.Login, e.TimeScale
 	}
 	if roots != "" {
 		settings.Roots = x509.NewCertPool()

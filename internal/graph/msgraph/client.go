@@ -12,6 +12,7 @@ import (
 	"github.com/microsoft/kiota-abstractions-go/authentication"
 	jsonserialization "github.com/microsoft/kiota-serialization-json-go"
 	msgraphgocore "github.com/microsoftgraph/msgraph-sdk-go-core"
+	"golang.org/x/time/rate"
 )
 
 // Client calls Graph for one app registration.
@@ -22,7 +23,8 @@ type Client struct {
 	adapter   abstractions.RequestAdapter
 	maker     proofMaker
 	metrics   *metrics
-	skew      atomic.Int64 // nanoseconds
+	pages     *rate.Limiter // of listings, over all tenants
+	skew      atomic.Int64  // nanoseconds
 
 	mu      sync.Mutex
 	tenants map[string]*Tenant // by id; guarded by mu
@@ -59,6 +61,7 @@ func New(cfg Config) (*Client, error) {
 		adapter:   adapter,
 		maker:     newProofMaker(cfg, endpoints, newHTTPClient(bounded{transport})),
 		metrics:   metrics,
+		pages:     cfg.pages(pagesPerApp),
 		tenants:   map[string]*Tenant{},
 	}, nil
 }
@@ -81,7 +84,7 @@ func (c *Client) Tenant(tenantID string) *Tenant {
 	defer c.mu.Unlock()
 	tenant := c.tenants[id]
 	if tenant == nil {
-		tenant = &Tenant{client: c, id: id, tokens: newTokens(id, c.endpoints.Scope, c.maker)}
+		tenant = &Tenant{client: c, id: id, tokens: newTokens(id, c.endpoints.Scope, c.maker), pages: c.cfg.pages(pagesPerTenant)}
 		c.tenants[id] = tenant
 	}
 	return tenant

@@ -41,6 +41,11 @@ type Config struct {
 	// CallTimeout bounds one attempt of any other call, 20 s by default.
 	CallTimeout time.Duration
 
+	// QuotaShare is the share of Graph's documented limit on listings to use,
+	// 0.9 by default, and Scale how much faster Graph's time runs, 1 by
+	// default. A listing keeps to them page by page.
+	QuotaShare, Scale float64
+
 	Logger *slog.Logger // nil discards
 	// Registerer takes the metrics. Clients that share one share the
 	// metrics; nil keeps them unregistered.
@@ -58,6 +63,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.CallTimeout == 0 {
 		c.CallTimeout = defaultCallTimeout
+	}
+	if c.QuotaShare == 0 {
+		c.QuotaShare = 0.9
+	}
+	if c.Scale == 0 {
+		c.Scale = 1
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"time"
 
 	abstractions "github.com/microsoft/kiota-abstractions-go"
 	"github.com/microsoftgraph/msgraph-sdk-go/subscriptions"
+	"golang.org/x/time/rate"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
 )
@@ -17,6 +19,60 @@ const (
 	maxPages   = 2000
 	maxListing = 128 << 20 // bytes
 )
+
+// Graph's documented limits on listings in each 20 s: for one app over all
+// tenants, and for one app in one tenant. Each page is taken for one request.
+// https://learn.microsoft.com/en-us/graph/throttling-limits (2026-02-06)
+const (
+	pagesPerApp    = 40
+	pagesPerTenant = 25
+	pagesWindow    = 20 * time.Second
+	// pageTries is how often a page is asked for that Graph throttles: without
+	// it a long listing could never be read to its end.
+	pageTries = 5
+	pageWait  = time.Second
+)
+
+// pages gives a limiter for so many pages in each window. Its burst is a tenth
+// of them, which the flow leaves room for.
+func (c Config) pages(perWindow float64) *rate.Limiter {
+	flow := perWindow * c.QuotaShare * 0.9 / pagesWindow.Seconds() * c.Scale
+	return rate.NewLimiter(rate.Limit(flow), max(1, int(perWindow*c.QuotaShare*0.1)))
+}
+
+// pace waits until the next page may be asked for.
+func (t *Tenant) pace(ctx context.Context) error {
+	err := t.client.pages.Wait(ctx)
+	if err == nil {
+		err = t.pages.Wait(ctx)
+	}
+	if err != nil {
+		return silence(ctx, graph.OperationList, err)
+	}
+	return nil
+}
+
+// page makes one call of a listing, and again where Graph throttles it.
+func (t *Tenant) page(ctx context.Context, c call) error {
+	for try := 1; ; try++ {
+		if err := t.pace(ctx); err != nil {
+			return err
+		}
+		err := t.do(ctx, c)
+		if graph.Classify(err) != graph.ReasonThrottled || try == pageTries {
+			return err
+		}
+		wait := pageWait
+		if fault, ok := errors.AsType[*graph.Error](err); ok {
+			wait = max(wait, fault.RetryAfter)
+		}
+		select {
+		case <-ctx.Done():
+			return silence(ctx, graph.OperationList, ctx.Err())
+		case <-time.After(wait):
+		}
+	}
+}
 
 // Reasons why a listing is not whole.
 var (
@@ -38,7 +94,7 @@ func (t *Tenant) List(ctx context.Context) ([]graph.Subscription, error) {
 	)
 	for range maxPages {
 		var page []graph.Subscription
-		err := t.do(ctx, call{
+		err := t.page(ctx, call{
 			operation: graph.OperationList,
 			limit:     maxPage,
 			request:   t.pageRequest(next),
@@ -68,11 +124,12 @@ func (t *Tenant) List(ctx context.Context) ([]graph.Subscription, error) {
 }
 
 func (t *Tenant) pageRequest(link string) func(context.Context) (*abstractions.RequestInformation, error) {
-	pages := t.collection()
-	if link != "" {
-		pages = subscriptions.NewSubscriptionsRequestBuilder(link, t.client.adapter)
-	}
 	return func(ctx context.Context) (*abstractions.RequestInformation, error) {
+		// Made anew for each attempt: a builder of a raw URL works once.
+		pages := t.collection()
+		if link != "" {
+			pages = subscriptions.NewSubscriptionsRequestBuilder(link, t.client.adapter)
+		}
 		return pages.ToGetRequestInformation(ctx, nil)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
 )
@@ -87,14 +89,16 @@ func TestAListingThatIsNotWholeIsAnError(t *testing.T) {
 }
 
 func TestAnEndlessListingEnds(t *testing.T) {
-	f := newFake()
-	for n := range 3000 {
-		f.script = append(f.script, page(fmt.Sprintf("%s/v1.0/subscriptions?$skiptoken=%d", fakeGraph, n)))
-	}
-	_, err := f.tenant(t).List(t.Context())
-	if err == nil || len(f.requests()) != 2000 {
-		t.Errorf("%d pages, %v", len(f.requests()), err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		for n := range 3000 {
+			f.script = append(f.script, page(fmt.Sprintf("%s/v1.0/subscriptions?$skiptoken=%d", fakeGraph, n)))
+		}
+		_, err := f.tenant(t).List(t.Context())
+		if err == nil || len(f.requests()) != 2000 {
+			t.Errorf("%d pages, %v", len(f.requests()), err)
+		}
+	})
 }
 
 func TestALinkInAnotherSpellingOfTheOrigin(t *testing.T) {
@@ -103,4 +107,43 @@ func TestALinkInAnotherSpellingOfTheOrigin(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Errorf("got %v, %v", all, err)
 	}
+}
+
+// A long listing keeps to the documented 25 pages in 20 s, and a page that is
+// throttled all the same is asked for again.
+func TestAListingIsPaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var times []time.Time
+		note := func(*http.Request) { times = append(times, time.Now()) }
+		f := newFake()
+		for n := range 100 {
+			one := page(fmt.Sprintf("%s/v1.0/subscriptions?$skiptoken=%d", fakeGraph, n))
+			if n == 99 {
+				one = page("", idOne)
+			}
+			one.before = note
+			f.script = append(f.script, one)
+			if n == 60 {
+				f.script = append(f.script, reply{
+					status: http.StatusTooManyRequests, header: map[string]string{"Retry-After": "7"},
+					body: envelope("TooManyRequests", "Please retry again later."),
+				})
+			}
+		}
+		all, err := f.tenant(t).List(t.Context())
+		if err != nil || len(all) != 1 || len(times) != 100 {
+			t.Fatalf("%d pages, %v, %v", len(times), all, err)
+		}
+		for i := range times {
+			within := 0
+			for _, at := range times[i:] {
+				if at.Sub(times[i]) < 20*time.Second {
+					within++
+				}
+			}
+			if within > 25 {
+				t.Fatalf("%d pages within 20 s", within)
+			}
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	abstractions "github.com/microsoft/kiota-abstractions-go"
 	"github.com/microsoftgraph/msgraph-sdk-go/subscriptions"
+	"golang.org/x/time/rate"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
 )
@@ -18,6 +19,7 @@ type Tenant struct {
 	client *Client
 	id     string
 	tokens *tokens
+	pages  *rate.Limiter // of listings
 }
 
 // Create makes the subscription and gives it as Graph granted it, with the
