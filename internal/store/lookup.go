@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -56,7 +55,7 @@ func (l *lookup) fill(ctx context.Context, t *transaction, rows []stored, now ti
 	return t.queryIn(ctx, `SELECT id, name, gen FROM subscription_id WHERE id IN (?)`, ids, l.scanOwner)
 }
 
-func (l *lookup) scanWish(rows *sql.Rows) error {
+func (l *lookup) scanWish(rows cursor) error {
 	var name string
 	var spec []byte
 	var deletedAt int64
@@ -77,7 +76,7 @@ func (l *lookup) scanWish(rows *sql.Rows) error {
 	return nil
 }
 
-func (l *lookup) scanOwner(rows *sql.Rows) error {
+func (l *lookup) scanOwner(rows cursor) error {
 	var id string
 	var owner notification.Address
 	if err := rows.Scan(&id, &owner.Name, &owner.Gen); err != nil {

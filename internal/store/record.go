@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,7 +16,7 @@ func (s *Store) Records(ctx context.Context) ([]graph.Record, error) {
 	var records []graph.Record
 	err := s.reader.query(ctx, `SELECT name, gen, id, tenant, resource, state, reason, detail,
 		created_at, granted_at, expires_at, renew_at, attempt, next_at, ambiguous, lost_at, lost_cause, term
-		FROM subscription ORDER BY name, gen`, func(rows *sql.Rows) error {
+		FROM subscription ORDER BY name, gen`, func(rows cursor) error {
 		var r graph.Record
 		var createdAt, grantedAt, expiresAt, renewAt, nextAt, lostAt int64
 		err := rows.Scan(&r.Name, &r.Gen, &r.ID, &r.Tenant, &r.Resource, &r.State, &r.Reason, &r.Detail,
@@ -35,7 +34,7 @@ func (s *Store) Records(ctx context.Context) ([]graph.Record, error) {
 // that becomes known lets go of the items of its name that were held.
 func (s *Store) Save(ctx context.Context, term int64, change graph.Change) error {
 	return s.lead(ctx, term, "save record", func(ctx context.Context, t *transaction) error {
-		now := time.Now()
+		now := t.now()
 		record := change.Record
 		record.Term = term
 		formerID, err := s.putRecord(ctx, t, &record, change.Forget)
@@ -52,7 +51,7 @@ func (s *Store) Save(ctx context.Context, term int64, change graph.Change) error
 			return err
 		}
 		for i := range change.Events {
-			if err := s.insertEvent(ctx, t, record.Gen, &change.Events[i], now); err != nil {
+			if err := s.insertEvent(ctx, t, record.Gen, &change.Events[i]); err != nil {
 				return err
 			}
 		}

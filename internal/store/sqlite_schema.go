@@ -45,9 +45,9 @@ func dataSource(path string, pragmas ...string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: abs, RawQuery: query.Encode()}).String(), nil
 }
 
-// migrate creates the file or brings its schema up to date. A newer schema of
+// migrateSQLite creates the file or brings its schema up to date. A newer schema of
 // the same major is left as it is: it only has more than this code asks for.
-func migrate(ctx context.Context, path string, logger *slog.Logger) (err error) {
+func migrateSQLite(ctx context.Context, path string, logger *slog.Logger) (err error) {
 	source, err := dataSource(path)
 	if err != nil {
 		return err
