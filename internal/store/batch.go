@@ -106,8 +106,8 @@ func (b *batch) quarantine(ctx context.Context, t *transaction) error {
 	for reason, ids := range b.quarantined {
 		if err := t.execIn(ctx, `INSERT INTO quarantine (id, reason, name, gen, subscription_id, tenant,
 			received_at, kind, origin, type, evidence, post_id, item, quarantined_at)
-			SELECT id, ?, name, gen, subscription_id, tenant,
-			received_at, kind, origin, type, evidence, post_id, item, ?
+			SELECT id, CAST(? AS TEXT), name, gen, subscription_id, tenant,
+			received_at, kind, origin, type, evidence, post_id, item, CAST(? AS BIGINT)
 			FROM notification WHERE id IN (?)`, ids, string(reason), micros(b.now)); err != nil {
 			return err
 		}

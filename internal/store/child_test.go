@@ -28,8 +28,13 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.NArg() != 2 {
-		m.Run()
-		return
+		code := m.Run()
+		if shared.server != nil {
+			if err := shared.server.Stop(); err != nil {
+				panic(err)
+			}
+		}
+		os.Exit(code)
 	}
 	roles := map[string]func(context.Context, string, io.Writer) error{"append": appendForEver, "full": fillUp}
 	if err := roles[flag.Arg(0)](context.Background(), flag.Arg(1), os.Stdout); err != nil {

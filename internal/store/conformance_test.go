@@ -10,12 +10,23 @@ import (
 	"github.com/graphsubd/graphsubd/internal/store/storetest"
 )
 
-func TestConformance(t *testing.T) {
+func TestConformanceOfSQLite(t *testing.T) {
 	storetest.RunTests(t, func(t *testing.T) storetest.Opener {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "store.db")
-		return func(ctx context.Context, cfg store.Config) (*store.Store, error) {
+		return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
 			cfg.Path = path
+			return store.Open(ctx, cfg)
+		}
+	})
+}
+
+func TestConformanceOfPostgres(t *testing.T) {
+	storetest.RunTests(t, func(t *testing.T) storetest.Opener {
+		t.Helper()
+		where := database(t)
+		return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
+			cfg.Postgres = where
 			return store.Open(ctx, cfg)
 		}
 	})

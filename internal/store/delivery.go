@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/notification"
@@ -69,6 +70,13 @@ func (s *Store) channel(sink string) chan struct{} {
 		s.pending[sink] = c
 	}
 	return c
+}
+
+// channels gives those that were asked for.
+func (s *Store) channels() map[string]chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.pending)
 }
 
 // NextDue gives the earliest instant at which a delivery of a sink can be

@@ -27,6 +27,8 @@ type engine interface {
 	// enterRouter has the transaction alone decide on rows until it ends. It is
 	// false when another process does; with wait it waits for that one's end.
 	enterRouter(ctx context.Context, t *transaction, wait bool) (entered bool, err error)
+	// locking makes a query lock what it reads until the transaction ends.
+	locking(query string) string
 	// refresh learns what other processes did.
 	refresh(ctx context.Context) error
 	// retain removes what is done with since before an instant and, while the
@@ -36,7 +38,7 @@ type engine interface {
 	size() int64
 	// shared says that other processes may write to the database too.
 	shared() bool
-	close(ctx context.Context) error
+	close() error
 }
 
 // lane is a priority of writes, the most urgent first.

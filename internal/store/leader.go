@@ -19,11 +19,12 @@ func (s *Store) NewTerm(ctx context.Context, holder string) (int64, error) {
 }
 
 // lead runs a write of a term. It changes nothing when another term is the
-// newest.
+// newest. The row stays locked until the write has ended, so that no newer term
+// is issued between the look and the commit.
 func (s *Store) lead(ctx context.Context, term int64, what string, run func(ctx context.Context, t *transaction) error) error {
 	_, err := write(ctx, s.engine, laneLeader, what, func(ctx context.Context, t *transaction) (struct{}, error) {
 		var newest int64
-		found, err := t.row(ctx, `SELECT term FROM leader`, nil, &newest)
+		found, err := t.row(ctx, s.engine.locking(`SELECT term FROM leader`), nil, &newest)
 		if err != nil {
 			return struct{}{}, err
 		}

@@ -101,6 +101,11 @@ func (s *Store) putID(ctx context.Context, t *transaction, key graph.Key, former
 	if current == "" {
 		return nil
 	}
+	// A router that has not seen the id must not hold an item of it behind our
+	// back: it ends before, and its successor sees the id.
+	if _, err := s.engine.enterRouter(ctx, t, true); err != nil {
+		return err
+	}
 	if _, err := t.exec(ctx, `INSERT INTO subscription_id (id, name, gen, "from", "to") VALUES (?, ?, ?, ?, 0)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, gen = excluded.gen, "to" = 0`,
 		current, key.Name, key.Gen, micros(now)); err != nil {

@@ -57,7 +57,7 @@ func TestSchemaHasTheLogicalModel(t *testing.T) {
 		if len(got) == 0 {
 			t.Errorf("no table %s", table)
 		}
-		for _, column := range strings.Fields(columns) {
+		for column := range strings.FieldsSeq(columns) {
 			if !slices.Contains(got, column) {
 				t.Errorf("table %s has no column %s", table, column)
 			}

@@ -37,7 +37,7 @@ func openSQLite(ctx context.Context, s *Store) (engine, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if err := e.releaseClaims(ctx); err != nil {
-		return nil, errors.Join(err, e.close(ctx))
+		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
 }
@@ -89,7 +89,7 @@ func (e *sqlite) releaseClaims(ctx context.Context) error {
 
 // close takes no more writes, ends those that wait, moves the log into the
 // database and closes it.
-func (e *sqlite) close(context.Context) error {
+func (e *sqlite) close() error {
 	e.queue.close()
 	e.writing.Wait()
 	return errors.Join(e.sqliteReader.close(), e.lock.Close())
@@ -192,6 +192,9 @@ func (e *sqlite) nextDue(ctx context.Context, sink string) (at time.Time, found 
 
 // enterRouter has nothing to do: there is one writer.
 func (e *sqlite) enterRouter(context.Context, *transaction, bool) (bool, error) { return true, nil }
+
+// locking has nothing to add: a transaction that writes locks the database.
+func (e *sqlite) locking(query string) string { return query }
 
 func (e *sqlite) refresh(context.Context) error { return nil }
 

@@ -81,7 +81,7 @@ func (q *queue) choose(now time.Time) (chosen lane, ok, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	first, overdue := lanes, lanes
-	for l := laneAppend; l < lanes; l++ {
+	for l := range lanes {
 		if len(q.waiting[l]) == 0 {
 			continue
 		}

@@ -25,9 +25,6 @@ var migrations embed.FS
 // items would need a page of their own.
 const pageSize = 8192
 
-// majorStep divides a schema version into its major and the rest.
-const majorStep = 1000
-
 // writerCache is the page cache of the connection that writes, in KiB: a step
 // of the router has to fit, or its pages are written twice.
 const writerCache = 32 << 10
@@ -45,15 +42,14 @@ func dataSource(path string, pragmas ...string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: abs, RawQuery: query.Encode()}).String(), nil
 }
 
-// migrateSQLite creates the file or brings its schema up to date. A newer schema of
-// the same major is left as it is: it only has more than this code asks for.
+// migrateSQLite creates the file or brings its schema up to date.
 func migrateSQLite(ctx context.Context, path string, logger *slog.Logger) (err error) {
 	source, err := dataSource(path)
 	if err != nil {
 		return err
 	}
 	// SQLite would let others read it; the log gets the mode of the file.
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return unavailable("open store", err)
 	}
@@ -77,19 +73,7 @@ func migrateSQLite(ctx context.Context, path string, logger *slog.Logger) (err e
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	version, newest, err := provider.GetVersions(ctx)
-	if err != nil {
-		return unavailable("read the store's schema version", err)
-	}
-	if version/majorStep > newest/majorStep {
-		return fmt.Errorf("%w: %s has version %d, this graphsubd knows up to %d: "+
-			"run the newer graphsubd again, or restore a copy from before it ran",
-			ErrNewerSchema, path, version, newest)
-	}
-	if _, err := provider.Up(ctx); err != nil {
-		return unavailable("migrate the store", err)
-	}
-	return nil
+	return upgrade(ctx, provider, path)
 }
 
 // prepareFile sets what only an empty file takes, in the order it needs.

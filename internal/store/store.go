@@ -43,8 +43,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		arrived: make(chan struct{}, 1), lifecycle: make(chan struct{}, 1), pending: map[string]chan struct{}{},
 	}
 	s.router = newRouter(s)
+	open := openSQLite
+	if cfg.Postgres != nil {
+		open = openPostgres
+	}
 	var err error
-	if s.engine, err = openSQLite(ctx, s); err != nil {
+	if s.engine, err = open(ctx, s); err != nil {
 		return nil, err
 	}
 	s.reader = &reader{s.engine}
@@ -96,7 +100,7 @@ func (s *Store) refreshAll(ctx context.Context) {
 // Close takes no more writes, ends those that wait and closes the database. It
 // may be called again.
 func (s *Store) Close() (err error) {
-	s.closing.Do(func() { err = s.engine.close(context.Background()) })
+	s.closing.Do(func() { err = s.engine.close() })
 	return err
 }
 
