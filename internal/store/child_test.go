@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(code)
 	}
-	roles := map[string]func(context.Context, string, io.Writer) error{"append": appendForEver, "full": fillUp}
+	roles := map[string]func(context.Context, string, io.Writer) error{"append": appendForEver, "full": fillUp, "deliver": deliverForEver}
 	if err := roles[flag.Arg(0)](context.Background(), flag.Arg(1), os.Stdout); err != nil {
 		panic(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
+	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
 	"github.com/graphsubd/graphsubd/internal/store/storetest"
 )
@@ -83,4 +84,12 @@ func routeAll(tb testing.TB, s *store.Store) {
 			return
 		}
 	}
+}
+
+func rowsOf(n int) []notification.Row {
+	rows := make([]notification.Row, n)
+	for i := range rows {
+		rows[i] = benchRow(int64(i))
+	}
+	return rows
 }

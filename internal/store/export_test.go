@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Exec runs one statement in the writer, in a transaction of its own lane.
@@ -40,4 +41,21 @@ func Stall(ctx context.Context, s *Store, release <-chan struct{}) (ended <-chan
 	}()
 	<-begun
 	return done
+}
+
+// LeadSlowly runs a write of a term that has looked at the term and goes on
+// when release is closed; looked is closed when it has.
+func LeadSlowly(ctx context.Context, s *Store, term int64, looked, release chan struct{}) error {
+	return s.lead(ctx, term, "test", func(ctx context.Context, t *transaction) error {
+		close(looked)
+		<-release
+		_, err := t.exec(ctx, `INSERT INTO signing_key (fingerprint, added_at) VALUES ('slow', 0)`)
+		return err
+	})
+}
+
+// Partition is the name of the partition between two instants, and its bounds.
+func Partition(from, to time.Time) (name, begin, end string) {
+	p := partition{bound(from), bound(to)}
+	return p.name(), p.from, p.to
 }

@@ -80,13 +80,18 @@ func (p *Postgres) address() (*url.URL, error) {
 		return nil, errors.New("store: the connection URL is none: write postgres://user:password@host:5432/database")
 	}
 	query := address.Query()
+	// What stands in the URL stays as it is, and wins.
+	add := func(key, value string) {
+		if !query.Has(key) {
+			address.RawQuery += "&" + key + "=" + strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+		}
+	}
 	if p.CAFile != "" {
-		query.Set("sslrootcert", p.CAFile)
+		add("sslrootcert", p.CAFile)
 	}
-	if (p.CAFile != "" || p.Password != nil) && !query.Has("sslmode") {
-		query.Set("sslmode", "verify-full")
+	if p.CAFile != "" || p.Password != nil {
+		add("sslmode", "verify-full")
 	}
-	address.RawQuery = query.Encode()
 	return address, nil
 }
 

@@ -2,16 +2,23 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
+	// settledRows is how many deliveries one transaction removes.
+	settledRows = 5000
 	// movedRows is how many rows may outlive their partition at once: they are
 	// moved while nothing can be appended.
 	movedRows = 10_000
 	// lockPatience is how long the end of a partition waits for those that read
 	// it, since everything else waits behind it.
 	lockPatience = "2s"
+	// lockNotAvailable is the server's code for the end of that patience.
+	lockNotAvailable = "55P03"
 )
 
 // retain makes partitions and drops old ones. One process at a time does: the
@@ -86,13 +93,16 @@ func (e *postgres) removeBeyond(ctx context.Context, most int64) error {
 func (e *postgres) removePartition(ctx context.Context, p partition) error {
 	if err := e.store.repeat(ctx, func(ctx context.Context, t *transaction) (int64, error) {
 		return t.exec(ctx, `DELETE FROM delivery WHERE id IN (SELECT id FROM delivery
-			WHERE notification_id >= ? AND notification_id < ? AND state = 'delivered' LIMIT ?)`, p.from, p.to, retainRows)
+			WHERE notification_id >= ? AND notification_id < ? AND state = 'delivered' LIMIT ?)`, p.from, p.to, settledRows)
 	}); err != nil {
 		return err
 	}
 	dropped, err := write(ctx, e, laneRetention, "drop a partition", func(ctx context.Context, t *transaction) (bool, error) {
 		return drop(ctx, t, p)
 	})
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
+		return nil // somebody reads it; the next pass tries again
+	}
 	if err != nil || dropped {
 		return err
 	}
@@ -118,8 +128,10 @@ func drop(ctx context.Context, t *transaction, p partition) (bool, error) {
 		fmt.Sprint(movedRows+1)+`) s`), nil, &rows); err != nil || rows > movedRows {
 		return false, err
 	}
+	if _, err := t.exec(ctx, `SET LOCAL lock_timeout = '`+lockPatience+`'`); err != nil {
+		return false, err
+	}
 	for _, text := range []string{
-		`SET LOCAL lock_timeout = '` + lockPatience + `'`,
 		`ALTER TABLE notification DETACH PARTITION %[1]s`,
 		`INSERT INTO notification SELECT * FROM %[1]s WHERE ` + survives,
 		`DROP TABLE %[1]s`,

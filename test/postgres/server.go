@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ const startTimeout = 60 * time.Second
 // Options of a server.
 type Options struct {
 	Settings []string // name=value
+	// Port also names the socket; "" is 5432.
+	Port string
 	// HBA replaces pg_hba.conf.
 	HBA string
 	// Files are written beside the database, readable for the server alone.
@@ -65,7 +68,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{bin: bin, dir: dir, opts: opts}
-	query := url.Values{"host": {dir}, "port": {"5432"}}
+	query := url.Values{"host": {dir}, "port": {cmp.Or(opts.Port, "5432")}}
 	s.url = (&url.URL{Scheme: "postgres", User: url.User("graphsubd"), Path: "/postgres", RawQuery: query.Encode()}).String()
 	if err := s.init(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -143,10 +146,16 @@ func (p *process) Write(text []byte) (int, error) {
 	return p.log.Write(text)
 }
 
+func (p *process) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
 // run starts the server and waits until it answers.
 func (s *Server) run(ctx context.Context) error {
 	args := []string{
-		"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=on", "-c", "max_connections=200",
+		"-D", s.data(), "-k", s.dir, "-p", cmp.Or(s.opts.Port, "5432"), "-c", "listen_addresses=", "-c", "fsync=on", "-c", "max_connections=200",
 		"-c", "shared_buffers=128MB", "-c", "max_wal_size=2GB",
 	}
 	for _, setting := range s.opts.Settings {
@@ -185,9 +194,7 @@ func (s *Server) await(ctx context.Context) error {
 		}
 		select {
 		case <-s.process.done:
-			s.process.mu.Lock()
-			defer s.process.mu.Unlock()
-			return fmt.Errorf("postgres has ended: %s", s.process.log.String())
+			return fmt.Errorf("postgres has ended: %s", s.process.text())
 		case <-ctx.Done():
 			return fmt.Errorf("postgres does not answer: %w", err)
 		case <-look.C:
