@@ -31,6 +31,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newDemo(getenv),
 		newSimulate(),
 		newCheck(getenv),
+		newStore(getenv),
 		newVersion(),
 	)
 	return root
