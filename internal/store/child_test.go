@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package store_test
 
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(code)
 	}
-	roles := map[string]func(context.Context, string, io.Writer) error{"append": appendForEver, "full": fillUp, "deliver": deliverForEver}
+	roles := map[string]func(context.Context, string, io.Writer) error{"append": appendForEver, "full": fillUp, "deliver": deliverForEver, "some": appendSome, "outlive": outlive}
 	if err := roles[flag.Arg(0)](context.Background(), flag.Arg(1), os.Stdout); err != nil {
 		panic(err)
 	}

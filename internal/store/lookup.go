@@ -11,8 +11,8 @@ import (
 	"github.com/graphsubd/graphsubd/internal/notification"
 )
 
-// lookupAge bounds how long the router goes by what it has read: writes of
-// this process are seen at once, another's within this time.
+// lookupAge bounds how long the router goes by what it has read. Writes of this
+// process, the only one then, are seen at once.
 const lookupAge = time.Second
 
 // wishEntry is what the router needs of a wish.
@@ -23,7 +23,7 @@ type wishEntry struct {
 }
 
 // lookup remembers what the router read: wishes by name and owners by
-// subscription id, nil for what is not there. It belongs to the writer.
+// subscription id, nil for what is not there.
 type lookup struct {
 	read   time.Time
 	wishes map[string]*wishEntry

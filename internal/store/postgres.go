@@ -100,7 +100,6 @@ func (e *postgres) transact(ctx context.Context, _ lane, run func(ctx context.Co
 	began := time.Now()
 	t := &transaction{session: pgSession{conn}, now: func() time.Time { return instant(at).Add(time.Since(began)) }}
 	if err := run(ctx, t); err != nil {
-		e.store.router.forget()
 		rollback(ctx, pooled)
 		return err
 	}

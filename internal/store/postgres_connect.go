@@ -83,7 +83,7 @@ func (p *Postgres) address() (*url.URL, error) {
 	// What stands in the URL stays as it is, and wins.
 	add := func(key, value string) {
 		if !query.Has(key) {
-			address.RawQuery += "&" + key + "=" + strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+			address.RawQuery = strings.TrimPrefix(address.RawQuery+"&", "&") + key + "=" + strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 		}
 	}
 	if p.CAFile != "" {

@@ -34,16 +34,31 @@ func scanNotification(rows cursor, n *notification.Notification, more ...any) er
 	return nil
 }
 
-// router decides on rows; it belongs to the writer.
+// router decides on rows, in transactions that have entered it.
 type router struct {
-	store  *Store
-	lookup lookup
+	store *Store
+	// remembered belongs to the one writer of SQLite. Where other processes
+	// write nothing is remembered.
+	remembered lookup
+	shared     bool
 }
 
-func newRouter(s *Store) *router { return &router{store: s} }
+func newRouter(s *Store) *router { return &router{store: s, shared: s.cfg.Postgres != nil} }
 
 // forget drops what was read; every write of wishes or ids calls it.
-func (r *router) forget() { r.lookup.forget() }
+func (r *router) forget() {
+	if !r.shared {
+		r.remembered.forget()
+	}
+}
+
+// lookup is what a step may go by.
+func (r *router) lookup() *lookup {
+	if r.shared {
+		return &lookup{}
+	}
+	return &r.remembered
+}
 
 // Route takes up to limit new rows, and rows that were held for too long, and
 // ends their routing in one transaction. It gives how many it took.
@@ -96,10 +111,8 @@ func (r *router) step(ctx context.Context, t *transaction, limit int, now time.T
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	if r.store.engine.shared() {
-		r.lookup.forget() // another process may have changed it
-	}
-	if err := r.lookup.fill(ctx, t, rows, now); err != nil {
+	found := r.lookup()
+	if err := found.fill(ctx, t, rows, now); err != nil {
 		return 0, err
 	}
 	seen, err := r.seen(ctx, t, rows, now)
@@ -109,7 +122,7 @@ func (r *router) step(ctx context.Context, t *transaction, limit int, now time.T
 	b := &batch{store: r.store, now: now}
 	for i := range rows {
 		row := &rows[i]
-		known := knowledge{wish: r.lookup.wishes[row.Address.Name], owner: r.lookup.owners[row.subscription()]}
+		known := knowledge{wish: found.wishes[row.Address.Name], owner: found.owners[row.subscription()]}
 		for _, key := range row.Evidence {
 			known.duplicate = known.duplicate || seen[key]
 		}
@@ -138,7 +151,7 @@ func (r *router) read(ctx context.Context, t *transaction, limit int, now time.T
 		rows, bytes = append(rows, row), bytes+len(row.Item)
 		return err
 	}
-	if r.store.engine.shared() || r.store.tally.unrouted(stateHeld) > 0 {
+	if r.shared || r.store.tally.unrouted(stateHeld) > 0 {
 		if err := t.query(ctx, `SELECT `+notificationColumns+`, n.state FROM notification n
 			WHERE n.state = 'held' AND n.received_at <= ? ORDER BY n.received_at LIMIT ?`,
 			scan, micros(now.Add(-r.store.cfg.HoldFor)), limit); err != nil {

@@ -36,7 +36,7 @@ func with(tb testing.TB, address, key, value string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	u.RawQuery += "&" + key + "=" + strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&", "&") + key + "=" + strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 	return u.String()
 }
 
