@@ -18,6 +18,9 @@ import (
 // fails says so honestly, work goes on afterwards, and nothing acknowledged is
 // lost.
 func TestServerOutages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SHORT: a server is stopped and started again")
+	}
 	srv, err := postgres.Start(t.Context(), postgres.Options{})
 	have(t, err)
 	t.Cleanup(func() {

@@ -26,17 +26,20 @@ const (
 	lockRetention
 )
 
+// operationTimeout bounds what is asked of the server: one that has vanished
+// closes no connection.
+const operationTimeout = 30 * time.Second
+
 // rollbackTimeout is how long a lost transaction's connection is waited for.
 const rollbackTimeout = 2 * time.Second
 
 // postgres is the engine of two processes or more.
 type postgres struct {
-	pgSession // of pool, for reads
-	store     *Store
-	pool      *pgxpool.Pool
-	appends   *pgxpool.Pool
-	groups    *groups
-	flushing  sync.WaitGroup
+	store    *Store
+	pool     *pgxpool.Pool
+	appends  *pgxpool.Pool
+	groups   *groups
+	flushing sync.WaitGroup
 
 	skew     atomic.Int64 // microseconds that the database's clock is ahead
 	bytes    atomic.Int64 // what size gives
@@ -62,7 +65,6 @@ func openPostgres(ctx context.Context, s *Store) (engine, error) {
 		e.pool.Close()
 		return nil, err
 	}
-	e.pgSession = pgSession{e.pool}
 	if err := errors.Join(e.measureClock(ctx), e.measureSize(ctx), e.addPartitions(ctx)); err != nil {
 		e.pool.Close()
 		e.appends.Close()
@@ -84,8 +86,18 @@ func (e *postgres) close() error {
 	return nil
 }
 
+// query reads by any connection; a statement that writes is a transaction of its
+// own.
+func (e *postgres) query(ctx context.Context, query string, scan func(cursor) error, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	return pgSession{e.pool}.query(ctx, query, scan, args...)
+}
+
 // transact runs a write by a connection of its own.
 func (e *postgres) transact(ctx context.Context, _ lane, run func(ctx context.Context, t *transaction) error) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
 	start := time.Now()
 	pooled, err := e.pool.Acquire(ctx)
 	if err != nil {

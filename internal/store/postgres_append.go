@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,7 +157,7 @@ func (e *postgres) flush(ctx context.Context, group []*request) {
 // isRefusal says that the statement was at fault and not the server.
 func isRefusal(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (pgErr.Code[:2] == "22" || pgErr.Code[:2] == "23")
+	return ok && (strings.HasPrefix(pgErr.Code, "22") || strings.HasPrefix(pgErr.Code, "23"))
 }
 
 const pgInsertNotification = `INSERT INTO notification

@@ -148,6 +148,9 @@ func drop(ctx context.Context, t *transaction, p partition) (bool, error) {
 func (e *postgres) sweep(ctx context.Context, p partition) error {
 	for after := p.from; ctx.Err() == nil; {
 		next, err := write(ctx, e, laneRetention, "retention", func(ctx context.Context, t *transaction) (string, error) {
+			if entered, err := lock(ctx, t, lockRetention, false); err != nil || !entered {
+				return "", err // another process is at it
+			}
 			return removeDone(ctx, t, after, p.to)
 		})
 		if err != nil || next == "" {
