@@ -53,6 +53,8 @@ test: ## Run all tests with the race detector. SHORT=1 leaves out the long ones 
 	packages=$$(grep -vE '^[^/]+/[^/]+/[^/]+/test(/|$$)' <<<"$$all")
 	processes=$$(grep -E '^[^/]+/[^/]+/[^/]+/test(/|$$)' <<<"$$all")
 	failed=0
+	# Tests on a real Kubernetes API fail without these; SHORT leaves them out.
+	[[ -n '$(SHORT)' ]] || { set -a; eval "$$(tools/controlplane/build || echo failed=1)"; set +a; }
 	tools/part packages env $(GO_TEST) $$packages || failed=1
 	tools/part processes env $(GO_TEST) $$processes || failed=1
 	exit $$failed
@@ -60,6 +62,10 @@ test: ## Run all tests with the race detector. SHORT=1 leaves out the long ones 
 .PHONY: test-short
 test-short: ## Run the short tests only.
 	@$(MAKE) test SHORT=1
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver and helm for tests; the first time takes a quarter of an hour.
+	@tools/controlplane/build
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint, formatting included.

@@ -30,7 +30,8 @@ type reservation struct {
 // arrows is the table of docs/architecture.md.
 func arrows() []row {
 	return []row{
-		{path: "cmd/graphsubd", may: []string{"internal/app", "internal/config", "internal/graph", "internal/graph/graphsim"}},
+		{path: "cmd/graphsubd", may: []string{"internal/admin", "internal/app", "internal/config", "internal/graph", "internal/graph/graphsim"}},
+		{path: "internal/admin", may: []string{"internal/graph"}},
 		{path: "internal/app", may: []string{"*"}},
 		{path: "internal/config", may: []string{"internal/graph"}},
 		{path: "internal/graph", only: []string{}},
@@ -41,7 +42,7 @@ func arrows() []row {
 		{path: "internal/renewal", may: []string{"internal/graph"}},
 		{path: "internal/lease"},
 		{path: "internal/delivery", may: []string{"internal/notification"}},
-		{path: "internal/httpapi", may: []string{"internal/graph", "internal/notification"}},
+		{path: "internal/httpapi", may: []string{"internal/admin", "internal/graph", "internal/notification"}},
 	}
 }
 
@@ -232,6 +233,10 @@ func TestWrongArrow(t *testing.T) {
 		{"internal/config", "k8s.io/client-go/rest", true},
 		{"internal/app", module + "/internal/lease", false},
 		{"internal/app", "github.com/go-chi/chi/v5", true},
+		{"internal/admin", module + "/internal/store", true},
+		{"internal/admin", "github.com/danielgtaylor/huma/v2", true},
+		{"cmd/graphsubd", module + "/internal/admin", false},
+		{"cmd/graphsubd", module + "/internal/httpapi", true},
 		{"cmd/graphsubd", module + "/internal/lease", true},
 		{"cmd/graphsubd", module + "/internal/app", false},
 		{"internal/app", module + "/test", true},

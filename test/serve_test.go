@@ -184,3 +184,57 @@ func TestKilledTwentyTimes(t *testing.T) {
 	}
 	t.Logf("killed 20 times: %d created, %d renewed, %d expired, %d acknowledged, all delivered", c.Created, c.Renewed, c.Expired, c.Acknowledged)
 }
+
+// TestRemovedSink renames a sink that takes nothing while much waits for it:
+// what waited becomes dead letters, and receiving goes on.
+func TestRemovedSink(t *testing.T) {
+	t.Parallel()
+	sim := harness.StartSimulator(t, "--time-scale", "60")
+	service := harness.NewService(t, sim, 2)
+	service.Rewrite("{name: archive, events: [changes], file: {path: changes.jsonl}}", "{name: broken, events: [changes], file: {path: missing/changes.jsonl}}")
+	service.Rewrite("sinks: [archive, notices]", "sinks: [broken, notices]")
+	service.Rewrite("store: {sqlite: {path: data/graphsubd.db}}", "store: {sqlite: {path: data/graphsubd.db}, maxBacklog: {rows: 30}}")
+	service.Start()
+	harness.Eventually(t, 20*time.Second, func() error { return want("live", sim.Counts().Live, 2) })
+	sim.Control(http.MethodPost, "notify", map[string]any{"count": 10}, nil)
+	harness.Eventually(t, 20*time.Second, func() error { return want("acknowledged", sim.Counts().Acknowledged, 20) })
+
+	service.Rewrite("{name: broken, events: [changes], file: {path: missing/changes.jsonl}}", "{name: archive, events: [changes], file: {path: changes.jsonl}}")
+	service.Rewrite("sinks: [broken, notices]", "sinks: [archive, notices]")
+	harness.Eventually(t, 60*time.Second, func() error { return service.Metric(`dead_letters{sink="broken"}`, "20") })
+	sim.Control(http.MethodPost, "notify", map[string]any{"count": 5}, nil)
+	harness.Eventually(t, 60*time.Second, func() error { return want("events", len(service.Events()), 10) })
+}
+
+// TestLostSigningKey starts with another key than before: nothing is written
+// until the former key is back or a person has said so.
+func TestLostSigningKey(t *testing.T) {
+	t.Parallel()
+	sim := harness.StartSimulator(t, "--time-scale", "60")
+	service := harness.NewService(t, sim, 2)
+	process := service.Start()
+	harness.Eventually(t, 20*time.Second, func() error { return want("live", sim.Counts().Live, 2) })
+	process.Terminate()
+
+	service.Put("signing.key", []byte("another-signing-key-0123456789abcdefghijkl"))
+	process = service.Start()
+	says(t, process, "none of the configured signing keys", "--accept-new-keys")
+	sim.Control(http.MethodPost, "notify", map[string]any{"count": 1}, nil)
+	harness.Eventually(t, 20*time.Second, func() error { return want("queued", sim.Counts().Queued, 2) })
+	process.Terminate()
+	if c := sim.Counts(); c.Created != 2 || c.Deleted != 0 || c.Acknowledged != 0 {
+		t.Errorf("counts %+v", c)
+	}
+
+	service.Put("signing.key", []byte(harness.SigningKey))
+	process = service.Start()
+	harness.Eventually(t, 60*time.Second, func() error { return want("acknowledged", sim.Counts().Acknowledged, 2) })
+	process.Terminate()
+
+	service.Put("signing.key", []byte("another-signing-key-0123456789abcdefghijkl"))
+	service.Start("--accept-new-keys")
+	harness.Eventually(t, 60*time.Second, func() error {
+		c := sim.Counts()
+		return errors.Join(want("created", c.Created, 4), want("deleted", c.Deleted, 2), want("live", c.Live, 2))
+	})
+}

@@ -35,7 +35,7 @@ const demoConfig = `instance: demo
 publicURL: http://{{.Public}}
 listen:
   public: {address: "127.0.0.1:0"}
-  admin: {address: "127.0.0.1:1"}
+  admin: {address: "127.0.0.1:0"}
   telemetry: {address: "127.0.0.1:0"}
 signingKeys: [{file: signing.key}]
 store: {sqlite: {path: graphsubd.db}}

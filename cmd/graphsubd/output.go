@@ -11,32 +11,35 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// outputFormat is the value of -o, one of the formats a command has.
-type outputFormat struct {
+// choice is the value of a flag that takes one of a few words.
+type choice struct {
 	value   string
 	allowed []string
 }
 
-// outputFlag adds -o with the formats of the command, the default first.
-func outputFlag(cmd *cobra.Command, allowed ...string) *outputFormat {
-	format := &outputFormat{value: allowed[0], allowed: allowed}
-	cmd.Flags().VarP(format, "output", "o", "output `format`: "+strings.Join(allowed, ", "))
-	return format
-}
-
-// String returns the chosen format.
-func (f *outputFormat) String() string { return f.value }
+// String returns the chosen word.
+func (c *choice) String() string { return c.value }
 
 // Type names the value for the help text.
-func (*outputFormat) Type() string { return "format" }
+func (*choice) Type() string { return "word" }
 
-// Set chooses a format.
-func (f *outputFormat) Set(value string) error {
-	if !slices.Contains(f.allowed, value) {
-		return fmt.Errorf("not one of %s", strings.Join(f.allowed, ", "))
+// Set chooses a word.
+func (c *choice) Set(value string) error {
+	if !slices.Contains(c.allowed, value) {
+		return fmt.Errorf("not one of %s", strings.Join(c.allowed, ", "))
 	}
-	f.value = value
+	c.value = value
 	return nil
+}
+
+// outputFormat is the value of -o, one of the formats a command has.
+type outputFormat struct{ choice }
+
+// outputFlag adds -o with the formats of the command, the default first.
+func outputFlag(cmd *cobra.Command, allowed ...string) *outputFormat {
+	format := &outputFormat{choice{value: allowed[0], allowed: allowed}}
+	cmd.Flags().VarP(format, "output", "o", "output `format`: "+strings.Join(allowed, ", "))
+	return format
 }
 
 // write prints value as JSON or YAML, or else what table prints.

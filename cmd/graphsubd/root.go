@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -19,9 +18,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		// Two letters apart is near enough to be suggested.
 		SuggestionsMinimumDistance: 2,
 		Args:                       knownCommand,
-		RunE: func(*cobra.Command, []string) error {
-			return usageError(errors.New(`no command given; run "graphsubd --help" for the list`))
-		},
+		RunE:                       noCommand,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; run %q for the flags", err, cmd.CommandPath()+" --help")
@@ -31,10 +28,18 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newDemo(getenv),
 		newSimulate(),
 		newCheck(getenv),
+		newStatus(getenv),
+		newSubscriptions(getenv),
+		newResources(),
 		newStore(getenv),
 		newVersion(),
 	)
 	return root
+}
+
+// noCommand is what a command that only has subcommands does.
+func noCommand(cmd *cobra.Command, _ []string) error {
+	return usageError(fmt.Errorf("no command given; run %q for the list", cmd.CommandPath()+" --help"))
 }
 
 // knownCommand refuses what is left over when no subcommand was found.
@@ -55,6 +60,17 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("%s takes no arguments, found %q", cmd.CommandPath(), args[0])
+}
+
+// oneName takes one argument, the name of a thing.
+func oneName(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return fmt.Errorf("%s takes one name, found none", cmd.CommandPath())
+	case len(args) > 1 || args[0] == "":
+		return fmt.Errorf("%s takes one name, found %q", cmd.CommandPath(), args)
+	}
+	return nil
 }
 
 // configFlag adds --config and returns where its value will be.

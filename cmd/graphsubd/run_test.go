@@ -72,6 +72,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"check", "--bad"}, `unknown flag: --bad; run "graphsubd check --help" for the flags`},
 		{[]string{"check", "--config"}, `flag needs an argument: --config; run "graphsubd check --help" for the flags`},
 		{[]string{"check", "file.yaml"}, `graphsubd check takes no arguments, found "file.yaml"`},
+		{[]string{"resources", "users", "groups"}, `graphsubd resources takes one resource, found "groups" too`},
 		{[]string{"version", "-o", "xml"}, `invalid argument "xml" for "-o, --output" flag: not one of table, json, yaml; run "graphsubd version --help" for the flags`},
 		{[]string{"completion", "bash", "x"}, `unknown command "x" for "graphsubd completion bash"`},
 	} {
@@ -104,6 +105,22 @@ WARNING        ` + path + `:13:12: sink "spare" gets no events: no subscription 
 `
 	if code != exitOK || stderr != "" || stdout != want {
 		t.Errorf("got %d, %q and\n%s\nwant\n%s", code, stderr, stdout, want)
+	}
+}
+
+// TestCheckKnowsResources asserts that what Graph would refuse fails the check,
+// and that what is odd is shown by it.
+func TestCheckKnowsResources(t *testing.T) {
+	t.Parallel()
+	path := writeConfig(t, strings.Replace(configuration, "users/1/messages", "users/1/events/2", 1))
+	code, stdout, stderr := runCommand(t, "check", "-c", path)
+	if code != exitOK || stderr != "" || !strings.Contains(stdout, "\nWARNING        "+path+":10:46: subscriptions[0].resource: is of no known kind, ") {
+		t.Errorf("got %d, %q and\n%s", code, stderr, stdout)
+	}
+	path = writeConfig(t, strings.Replace(configuration, "users/1/messages", "drives/1/root", 1))
+	code, stdout, stderr = runCommand(t, "check", "-c", path)
+	if code != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "graphsubd: "+path+":10:75: subscriptions[0].changeTypes[0]: is created, and Graph has only updated for a driveItem (rule change-types of ") {
+		t.Errorf("got %d, %q and\n%s", code, stderr, stdout)
 	}
 }
 

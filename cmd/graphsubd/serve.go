@@ -26,6 +26,7 @@ change is refused and named, and the former configuration goes on.`,
 	}
 	path := configFlag(cmd)
 	addresses := cmd.Flags().String("addresses-file", "", "write the addresses that are really listened on to this `file`, as JSON")
+	acceptKeys := cmd.Flags().Bool("accept-new-keys", false, "make every subscription anew although no configured signing key is known to the store")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(*path, getenv)
 		if err != nil {
@@ -43,7 +44,8 @@ change is refused and named, and the former configuration goes on.`,
 		built := readVersion()
 		process, err := app.New(cmd.Context(), cfg, app.Options{
 			Logger: log, Stdout: cmd.OutOrStdout(), Version: built.Version, Commit: built.Commit,
-			Changed: changed, Load: func() (*config.Config, error) { return config.Load(*path, getenv) },
+			AcceptKeys: *acceptKeys,
+			Changed:    changed, Load: func() (*config.Config, error) { return config.Load(*path, getenv) },
 		})
 		if err != nil {
 			return err

@@ -34,6 +34,9 @@ is sent to it leaves this machine.`,
 	seed := flags.Uint64("seed", 0, "seed of everything that is drawn (default: drawn, and printed)")
 	budgets := flags.Bool("throttle", false, "answer 429 beyond Graph's documented limits")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if *scale < 1 {
+			return usageError(errors.New("--time-scale has to be at least 1"))
+		}
 		cfg := graphsim.Config{Seed: *seed, TimeScale: *scale, Logger: newLogger(cmd.ErrOrStderr(), defaultLog())}
 		if *budgets {
 			cfg.Budgets = graphsim.DocumentedBudgets()

@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,10 +32,12 @@ type App struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	holder   string
+	keysLost bool         // no configured key is one that the store knows
 	term     atomic.Int64 // the term this process leads in, 0 when it does not
 	reloaded prometheus.Gauge
 	// What a reload replaces while others read it.
 	accepts    atomic.Pointer[func(sink string, n *notification.Notification) bool]
+	sinks      atomic.Pointer[map[string]bool]
 	appIDs     atomic.Pointer[map[string]string]
 	deliveries chan *delivery.Delivery
 
@@ -45,11 +45,13 @@ type App struct {
 	store         *store.Store
 	registrations map[string]registration // by the app's name
 	renewal       *renewal.Manager
-	lease         *lease.File
+	lease         elector
 	delivery      *delivery.Delivery
 	readiness     *httpapi.Readiness
 	listeners     listeners
 	public        *http.Server
+	rest          *httpapi.Admin
+	admin         *http.Server
 	telemetry     *http.Server
 
 	undo []func() error // closes what New and Run opened, last first
@@ -77,9 +79,7 @@ func newHolder() string {
 	if err != nil {
 		host = "unknown"
 	}
-	random := make([]byte, 4)
-	_, _ = rand.Read(random) // never fails
-	return host + "-" + hex.EncodeToString(random)
+	return lease.NewIdentity(host)
 }
 
 // build is one long list on purpose: it is read from top to bottom to see what
@@ -102,20 +102,17 @@ func (a *App) build(ctx context.Context, opts Options) (err error) {
 	if a.delivery, err = a.newDelivery(a.cfg); err != nil {
 		return err
 	}
-	if err = a.buildRenewal(); err != nil {
+	if a.lease, err = a.newElector(); err != nil {
 		return err
 	}
-	a.lease, err = lease.NewFile(lease.FileConfig{
-		Path: a.cfg.Lease.File.Path, Election: a.cfg.Instance, Logger: a.component("lease"), Registerer: a.registry,
-	})
-	if err != nil {
+	if err = a.buildRenewal(); err != nil {
 		return err
 	}
 	if a.listeners, err = bind(ctx, a.cfg.Listen, opts.Public); err != nil {
 		return err
 	}
-	a.defers(closeOnce(a.listeners.public), closeOnce(a.listeners.telemetry))
-	return nil
+	a.defers(closeOnce(a.listeners.public), closeOnce(a.listeners.admin), closeOnce(a.listeners.telemetry))
+	return a.buildAdmin(opts)
 }
 
 func (a *App) registerBuild(opts Options) error {
@@ -145,7 +142,10 @@ func (a *App) close() error {
 
 // Addresses are where the process listens, also when port 0 was asked for.
 func (a *App) Addresses() Addresses {
-	return Addresses{Public: a.listeners.public.Addr().String(), Telemetry: a.listeners.telemetry.Addr().String()}
+	return Addresses{
+		Public: a.listeners.public.Addr().String(), Admin: a.listeners.admin.Addr().String(),
+		Telemetry: a.listeners.telemetry.Addr().String(),
+	}
 }
 
 // Gatherer gives the metrics of this process.
@@ -155,21 +155,26 @@ func (a *App) Gatherer() prometheus.Gatherer { return a.registry }
 // stop that was asked for, and otherwise what made the process end. It may be
 // called once.
 func (a *App) Run(ctx context.Context) error {
-	p := newParts()
+	p, wanted := newParts(), len(a.cfg.Subscriptions)
 	keep := p.start(ctx, "store", a.store.Run)
 	public := p.start(ctx, "public listener", func(ctx context.Context) error {
 		return serve(ctx, a.public, a.listeners.public)
+	})
+	admin := p.start(ctx, "admin listener", func(ctx context.Context) error {
+		return serve(ctx, a.admin, a.listeners.admin)
 	})
 	telemetry := p.start(ctx, "telemetry listener", func(ctx context.Context) error {
 		return serve(ctx, a.telemetry, a.listeners.telemetry)
 	})
 	deliver := p.start(ctx, "delivery", a.deliver)
+	removed := p.start(ctx, "removed sinks", a.buryRemoved)
 	watch := p.start(ctx, "configuration", a.watchConfig)
 	a.readiness.Set(conditionListening, true)
 	lead := p.start(ctx, "lease", func(ctx context.Context) error { return a.lease.Run(ctx, a.lead) })
 	a.log.InfoContext(ctx, "started", "holder", a.holder,
-		"public_address", a.Addresses().Public, "telemetry_address", a.Addresses().Telemetry,
-		"wishes", len(a.cfg.Subscriptions))
+		"public_address", a.Addresses().Public, "admin_address", a.Addresses().Admin,
+		"telemetry_address", a.Addresses().Telemetry,
+		"wishes", wanted)
 
 	select {
 	case <-ctx.Done():
@@ -180,16 +185,21 @@ func (a *App) Run(ctx context.Context) error {
 	a.readiness.Set(conditionListening, false)
 	end(watch)
 	end(lead, public) // leadership is given up at once, beside the drain
-	end(deliver)
+	end(deliver, removed)
 	end(keep)
-	end(telemetry)
+	end(admin, telemetry)
 	err := errors.Join(append(p.errs(), a.close())...)
 	a.log.InfoContext(ctx, "stopped", "duration_seconds", time.Since(began).Seconds())
 	return err
 }
 
 // lead is what the leader does: take a term from the store and renew in it.
+// With the keys lost it does nothing: it would make every subscription anew.
 func (a *App) lead(ctx context.Context) error {
+	if a.keysLost {
+		<-ctx.Done()
+		return nil
+	}
 	term, err := a.store.NewTerm(ctx, a.holder)
 	if err != nil {
 		return fmt.Errorf("take a term: %w", err)
@@ -200,6 +210,26 @@ func (a *App) lead(ctx context.Context) error {
 	a.term.Store(term)
 	defer a.term.Store(0)
 	return a.renewal.Run(ctx, term)
+}
+
+// checkKeys compares the configured signing keys with those that signed what
+// lives. Where none of them is left, nothing may be written until a person has
+// said so: a key that was lost by mistake would recreate everything.
+func (a *App) checkKeys(ctx context.Context, receiver *httpapi.Receiver) error {
+	stored, err := a.store.SigningKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("signingKeys: %w", err)
+	}
+	known := len(stored) == 0 || slices.ContainsFunc(a.keys.Fingerprints(), func(key string) bool { return slices.Contains(stored, key) })
+	if known || a.opts.AcceptKeys {
+		return nil
+	}
+	a.keysLost = true
+	receiver.SetKeysLost(true)
+	a.log.ErrorContext(ctx, "none of the configured signing keys is one that signed the living subscriptions: "+
+		"nothing is renewed or created, and notifications are answered 503; put the former key back, beside the new one, "+
+		"or start once with --accept-new-keys to make every subscription anew", "known_keys", len(stored))
+	return nil
 }
 
 // stamp goes into the request id of every write to Graph.
@@ -214,10 +244,12 @@ func (a *App) buildRenewal() (err error) {
 	if err != nil {
 		return err
 	}
+	publicURL := a.cfg.PublicURL // a reload never changes it
 	self := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	a.renewal, err = renewal.New(renewal.Config{
 		Store: a.store, Identity: a.identity(), Rules: rules, Policy: renewal.DefaultPolicy(),
-		Prove:  func(ctx context.Context) error { return prove(ctx, self, a.keys, a.cfg.PublicURL) },
+		Prove:  func(ctx context.Context) error { return prove(ctx, self, a.keys, publicURL) },
+		Left:   a.lease.Left,
 		Rand:   newRand(),
 		Logger: a.component("renewal"), Registerer: a.registry,
 	})
@@ -257,6 +289,9 @@ func (a *App) buildReceiverAndStore(ctx context.Context) (err error) {
 		Logger: a.component("receiver"), Registerer: a.registry,
 	}, a.keys, a.store)
 	if err != nil {
+		return err
+	}
+	if err := a.checkKeys(ctx, receiver); err != nil {
 		return err
 	}
 	a.readiness = httpapi.NewReadiness(conditionListening, conditionStore)

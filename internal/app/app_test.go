@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ const settings = `instance: test
 publicURL: http://%[1]s/base
 listen:
   public: {address: "127.0.0.1:0"}
-  admin: {address: "127.0.0.1:1"}
+  admin: {address: "127.0.0.1:0"}
   telemetry: {address: "127.0.0.1:0"}
 signingKeys: [{env: SIGNING_KEY}]
 store: {sqlite: {path: data/graphsubd.db}}
@@ -44,6 +45,9 @@ sinks:
 subscriptions:
   - {name: inbox, tenant: contoso, resource: users/u/messages, changeTypes: [created], lifetime: 6h, sinks: [changes, notices]}
   - {name: calendar, tenant: contoso, resource: users/u/events, changeTypes: [updated], lifetime: 6h, sinks: [changes, notices]}
+admin:
+  tokens:
+    - {name: ops, role: operator, token: {env: ADMIN_TOKEN}}
 `
 
 // lines collects what a sink writes.
@@ -73,11 +77,21 @@ type world struct {
 	app  *app.App
 	out  *lines
 	stop func() error
+	env  map[string]string
+	// changed has the configuration read anew.
+	changed chan struct{}
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), out: &lines{}}
+	return newWorldOf(t, settings, nil)
+}
+
+// newWorldOf takes the settings, and what is in the environment beside the
+// secrets that all settings name.
+func newWorldOf(t *testing.T, settings string, env map[string]string) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), out: &lines{}, env: env, changed: make(chan struct{})}
 	var err error
 	// Six hours pass in six seconds.
 	if w.sim, err = graphsim.New(graphsim.Config{TimeScale: 3600}); err != nil {
@@ -94,24 +108,33 @@ func newWorld(t *testing.T) *world {
 	}
 	line := server.StartLine()
 	text := fmt.Sprintf(settings, public.Addr(), line.Graph, line.Login, line.CAFile, line.TimeScale)
-	path := filepath.Join(w.dir, "graphsubd.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(w.path(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load(path, func(name string) string {
-		return map[string]string{"SIGNING_KEY": strings.Repeat("k", 40), "CLIENT_SECRET": "anything"}[name]
-	})
+	cfg, err := w.load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.app, err = app.New(t.Context(), cfg, app.Options{
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Stdout: w.out, Version: "test", Commit: "test", Public: public,
+		Changed: w.changed, Load: w.load,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.stop = run(t, "graphsubd", w.app.Run)
 	return w
+}
+
+func (w *world) path() string { return filepath.Join(w.dir, "graphsubd.yaml") }
+
+func (w *world) load() (*config.Config, error) {
+	return config.Load(w.path(), func(name string) string {
+		return cmp.Or(w.env[name], map[string]string{
+			"SIGNING_KEY": strings.Repeat("k", 40), "CLIENT_SECRET": "anything",
+			"ADMIN_TOKEN": "ops-0123456789abcdef", "OTHER_TOKEN": "other-0123456789abcdef",
+		}[name])
+	})
 }
 
 // run runs something until the test ends or the returned stop is called,

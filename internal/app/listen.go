@@ -13,13 +13,13 @@ import (
 // Addresses are where the process really listens.
 type Addresses struct {
 	Public    string `json:"public"`
-	Admin     string `json:"admin,omitempty"`
+	Admin     string `json:"admin"`
 	Telemetry string `json:"telemetry"`
 }
 
 // listeners are bound before anything runs, so that port 0 can be used and a
 // port that is taken ends the start.
-type listeners struct{ public, telemetry net.Listener }
+type listeners struct{ public, admin, telemetry net.Listener }
 
 func bind(ctx context.Context, cfg config.Listen, public net.Listener) (l listeners, err error) {
 	var lc net.ListenConfig
@@ -28,8 +28,11 @@ func bind(ctx context.Context, cfg config.Listen, public net.Listener) (l listen
 			return l, fmt.Errorf("listen.public: %w", err)
 		}
 	}
+	if l.admin, err = lc.Listen(ctx, "tcp", cfg.Admin.Address); err != nil {
+		return l, errors.Join(fmt.Errorf("listen.admin: %w", err), l.public.Close())
+	}
 	if l.telemetry, err = lc.Listen(ctx, "tcp", cfg.Telemetry.Address); err != nil {
-		return l, errors.Join(fmt.Errorf("listen.telemetry: %w", err), l.public.Close())
+		return l, errors.Join(fmt.Errorf("listen.telemetry: %w", err), l.public.Close(), l.admin.Close())
 	}
 	return l, nil
 }

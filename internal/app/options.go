@@ -23,6 +23,9 @@ type Options struct {
 	// anew; without both it is never read again.
 	Changed <-chan struct{}
 	Load    func() (*config.Config, error)
+	// AcceptKeys says that a person knows that the former signing keys are
+	// lost: every subscription is made anew under the present ones.
+	AcceptKeys bool
 }
 
 // The times that a stop may take, by part. Their sum over the steps stays

@@ -71,6 +71,7 @@ func (a *App) reload(ctx context.Context, next *config.Config) error {
 	a.cfg = next
 	a.setAccepts(next)
 	a.setRegistrations(byApp)
+	a.rest.SetTokens(adminTokens(next.Admin))
 	if deliver != nil {
 		select {
 		case <-a.deliveries: // an older change that was not begun
@@ -102,7 +103,14 @@ func (a *App) setRegistrations(byApp map[string]registration) {
 	a.registrations = byApp
 }
 
-func (a *App) setAccepts(cfg *config.Config) { a.accepts.Store(new(accepts(cfg.Sinks))) }
+func (a *App) setAccepts(cfg *config.Config) {
+	names := map[string]bool{}
+	for _, sink := range cfg.Sinks {
+		names[sink.Name] = true
+	}
+	a.sinks.Store(&names)
+	a.accepts.Store(new(accepts(cfg.Sinks)))
+}
 
 // accepted asks the rules of the configuration that runs now.
 func (a *App) accepted(sink string, n *notification.Notification) bool {

@@ -3,12 +3,14 @@ package app
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/graphsubd/graphsubd/internal/config"
 	"github.com/graphsubd/graphsubd/internal/delivery"
 	"github.com/graphsubd/graphsubd/internal/delivery/file"
+	"github.com/graphsubd/graphsubd/internal/delivery/webhook"
 	"github.com/graphsubd/graphsubd/internal/notification"
 )
 
@@ -27,7 +29,8 @@ func accepts(sinks []config.Sink) func(sink string, n *notification.Notification
 	}
 	return func(sink string, n *notification.Notification) bool {
 		kinds, known := wanted[sink]
-		// A sink that this process does not know may be another's by now.
+		// Of a sink that is not configured, the delivery becomes a dead letter;
+		// taken for refused, an acknowledged item would be gone.
 		return !known || len(kinds) == 0 || slices.Contains(kinds, kindOf(n))
 	}
 }
@@ -47,7 +50,7 @@ func (a *App) newDelivery(cfg *config.Config) (*delivery.Delivery, error) {
 	destinations := make([]delivery.Destination, 0, len(cfg.Sinks))
 	for i := range cfg.Sinks {
 		settings := &cfg.Sinks[i]
-		sink, err := newSink(settings, a.opts.Stdout)
+		sink, err := newSink(settings, a.opts.Stdout, a.component("delivery"))
 		if err != nil {
 			return nil, fmt.Errorf("sink %s: %w", settings.Name, err)
 		}
@@ -65,7 +68,17 @@ func (a *App) newDelivery(cfg *config.Config) (*delivery.Delivery, error) {
 
 // newSink makes the sink of a checked configuration, which has exactly one
 // kind.
-func newSink(sink *config.Sink, stdout io.Writer) (delivery.Sink, error) {
+func newSink(sink *config.Sink, stdout io.Writer, logger *slog.Logger) (delivery.Sink, error) {
+	if hook := sink.Webhook; hook != nil {
+		secrets := make([]func() (string, error), 0, len(hook.Secrets))
+		for _, secret := range hook.Secrets {
+			secrets = append(secrets, secret.Current)
+		}
+		return webhook.New(webhook.Config{
+			URL: hook.URL, Secrets: secrets, Concurrency: sink.Concurrency,
+			Logger: logger.With("sink", sink.Name),
+		})
+	}
 	return file.New(file.Config{Path: sink.File.Path, Writer: stdout})
 }
 

@@ -25,7 +25,7 @@ func wishes(cfg *config.Config, signingKeyID string) []graph.Wish {
 		for _, word := range s.ChangeTypes {
 			wish.ChangeTypes = append(wish.ChangeTypes, graph.ChangeType(word))
 		}
-		wish.Gen = graph.GenOf(wish, signingKeyID)
+		wish.Gen = graph.GenOf(wish, cfg.PublicURL, signingKeyID)
 		list = append(list, wish)
 	}
 	return list

@@ -19,16 +19,15 @@ func notAvailable() []later {
 		{"listen.admin.tls", "remove it and let a proxy speak TLS"},
 		{"receiver.trustedProxies", "remove it"},
 		{"receiver.allowedSources", "remove it and let a firewall do this"},
-		{"lease.kubernetes", "use lease.file, with one replica"},
 		{"certificates", "remove it"},
 		{"subscriptions[].resourceData", "remove it"},
 		{"subscriptions[].silentAfter", "remove it"},
 		{"sinks[].ordered", "remove it"},
 		{"sinks[].filter", "remove it and name the sink in the subscriptions"},
-		{"sinks[].webhook", "use file"},
-		{"sinks[].kafka", "use file"},
-		{"sinks[].nats", "use file"},
+		{"sinks[].kafka", "use file or webhook"},
+		{"sinks[].nats", "use file or webhook"},
 		{"admin.oidc", "use tokens"},
+		{"metrics.perSubscription", "remove it"},
 	}
 }
 

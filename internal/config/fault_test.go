@@ -3,6 +3,8 @@ package config_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
 )
 
 // TestFaults makes one fault at a time in a valid file.
@@ -94,6 +96,8 @@ func TestFaults(t *testing.T) {
 		{"PostgreSQL with a file lock", "  sqlite: {path: state/graphsubd.db}", "  postgres: {url: {env: URL}}\nlease: {file: {path: x}}", `8:15: lease.file: a file lock does not keep other machines off a PostgreSQL database; use lease.kubernetes, or write single: true where only this machine uses the database`},
 		{"PostgreSQL without a lease", "  sqlite: {path: state/graphsubd.db}", "  postgres: {url: {env: URL}}", `1:1: lease: names no lease; name kubernetes or file`},
 		{"short lease", "apps:\n", "lease: {kubernetes: {namespace: a, name: b, duration: 59s}}\napps:\n", `8:55: lease.kubernetes.duration: is 59s, below the floor of 60s; write 60s or more`},
+		{"long lease", "apps:\n", "lease: {kubernetes: {namespace: a, name: b, duration: 11m}}\napps:\n", `8:55: lease.kubernetes.duration: is 11m0s, above the ceiling of 10m; write 10m or less`},
+		{"broken lease", "apps:\n", "lease: {kubernetes: {namespace: a, name: b, duration: 60500ms}}\napps:\n", `8:55: lease.kubernetes.duration: is 1m0.5s, and a Lease counts whole seconds; write whole seconds, such as 60s`},
 		{"late deadline", "apps:\n", "lease: {kubernetes: {namespace: a, name: b, renewDeadline: 60s}}\napps:\n", `8:60: lease.kubernetes.renewDeadline: is not below duration, which is 1m0s; write two thirds of duration or less`},
 		{"slow retry", "apps:\n", "lease: {kubernetes: {namespace: a, name: b, renewDeadline: 12s, retryPeriod: 10s}}\napps:\n", `8:78: lease.kubernetes.retryPeriod: is not above zero and, by a factor of 1.2, below renewDeadline, which is 12s; `},
 		{"bad client id", "5C0C1D5E-", "5C0C1D5-", `10:15: apps[0].clientID: "5C0C1D5-6b0b-4c0e-9a53-3c1d3a8e2f11" is not a GUID; write a GUID such as 84bd8158-6d4d-4958-8b9f-9d6445542f95`},
@@ -109,16 +113,30 @@ func TestFaults(t *testing.T) {
 		{"missing authorities", endpoint, endpoint + "    endpoints: {caFile: ca.pem}\n", `13:25: apps[0].endpoints.caFile: file ca.pem: no such file or directory; `},
 		{"strange authorities", endpoint, endpoint + "    endpoints: {caFile: secrets/client}\n", `13:25: apps[0].endpoints.caFile: file secrets/client holds no certificate in PEM; `},
 		{"no resource", "    resource: users/1/messages\n", "", `16:5: subscriptions[0].resource: is missing; give it a value`},
-		{"resource with host", "resource: users", "resource: https://graph.microsoft.com/v1.0/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph; write the path alone, such as users/ID/messages`},
-		{"resource with bare host", "resource: users", "resource: Graph.Microsoft.com/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph; `},
-		{"resource with version", "resource: users", "resource: /v1.0/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph; `},
-		{"resource with space", "resource: users/1/messages", "resource: \"users/1/messages \"", `18:15: subscriptions[0].resource: has a space at an end or a control character in it; remove it`},
+		{"resource with host", "resource: users", "resource: https://graph.microsoft.com/v1.0/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph (rule resource-prefix of VERSION); write the path alone, such as users/ID/messages`},
+		{"resource with bare host", "resource: users", "resource: Graph.Microsoft.com/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph (rule resource-prefix of VERSION); `},
+		{"resource with version", "resource: users", "resource: /v1.0/users", `18:15: subscriptions[0].resource: holds the address or the version of Graph (rule resource-prefix of VERSION); `},
+		{"resource with space", "resource: users/1/messages", "resource: \"users/1/messages \"", `18:15: subscriptions[0].resource: has a space at an end or a control character in it (rule resource-text of VERSION); remove it`},
+		{"change type that Graph does not have", "resource: users/1/messages", "resource: drives/1/root", `19:19: subscriptions[0].changeTypes[0]: is created, and Graph has only updated for a driveItem (rule change-types of VERSION); leave it out`},
+		{"resource for signed-in users", "resource: users/1/messages", "resource: groups/1/conversations", `18:15: subscriptions[0].resource: is a conversation, which Graph offers to signed-in users only; graphsubd is an application (rule delegated-only of VERSION); `},
+		{"resource data without $select", "    resource: users/1/messages", "    resource: users/1/messages\n    resourceData: {certificate: mail}", `18:15: subscriptions[0].resource: has no $select, which a message with resource data needs (rule select of VERSION); `},
+		{"resource data that Graph does not send", "    resource: users/1/messages", "    resource: users/1\n    resourceData: {certificate: mail}", `19:19: subscriptions[0].resourceData: is asked for, and Graph sends none for a user (rule resource-data of VERSION); remove it`},
 		{"no change type", "changeTypes: [created, updated]", "changeTypes: []", `19:18: subscriptions[0].changeTypes: is empty; write one or more of created, updated, deleted`},
 		{"unknown change type", "changeTypes: [created, updated]", "changeTypes: [create]", `19:19: subscriptions[0].changeTypes[0]: "create" is not known; write one of created, updated, deleted`},
 		{"change type twice", "changeTypes: [created, updated]", "changeTypes: [created, created]", `19:28: subscriptions[0].changeTypes[1]: "created" stands twice; write each once`},
 		{"negative silence", "    tenant: contoso", "    tenant: contoso\n    silentAfter: -1s", `18:18: subscriptions[0].silentAfter: is below zero; write 0s to turn it off`},
 		{"negative rotation", "    tenant: contoso", "    tenant: contoso\n    rotation: -1", `18:15: subscriptions[0].rotation: is below zero; write 0 or more`},
 		{"no kind of sink", "    file: {path: events.jsonl}", "    concurrency: 1", `22:5: sinks[0]: has no kind; name exactly one of webhook, kafka, nats, file`},
+		{"webhook without URL", "file: {path: events.jsonl}", "webhook: {secrets: [{file: secrets/hook}]}", `23:14: sinks[0].webhook.url: is missing; write an address such as http://host/path`},
+		{"webhook with password", "file: {path: events.jsonl}", "webhook: {url: \"https://x:hunter2@a\", secrets: [{file: secrets/hook}]}", `23:20: sinks[0].webhook.url: has a user or a password in it; `},
+		{"webhook to a file", "file: {path: events.jsonl}", "webhook: {url: \"file:///hunter2\", secrets: [{file: secrets/hook}]}", `23:20: sinks[0].webhook.url: is not an address; `},
+		{"webhook without secret", "file: {path: events.jsonl}", "webhook: {url: \"https://a\", secrets: []}", `23:42: sinks[0].webhook.secrets: is not one secret or two; name one, or two while one replaces the other`},
+		{"webhook with three secrets", "file: {path: events.jsonl}", "webhook: {url: \"https://a\", secrets: [{file: secrets/hook}, {env: PREVIOUS_KEY}, {file: secrets/signing}]}", `23:42: sinks[0].webhook.secrets: is not one secret or two; `},
+		{"webhook with a plain secret", "file: {path: events.jsonl}", "webhook: {url: \"https://a\", secrets: [hunter2]}", `23:43: sinks[0].webhook.secrets[0]: is a secret and does not stand in the configuration; `},
+		{"webhook with a short secret", "file: {path: events.jsonl}", "webhook: {url: \"https://a\", secrets: [{file: secrets/short}]}", `23:43: sinks[0].webhook.secrets[0]: the secret in file secrets/short has a key of 7 bytes; use whsec_ and the output of openssl rand -base64 32, or any other text of 24 bytes or more`},
+		{"webhook with a short encoded secret", "file: {path: events.jsonl}", "webhook: {url: \"https://a\", secrets: [{file: secrets/shorthook}]}", `23:43: sinks[0].webhook.secrets[0]: the secret in file secrets/shorthook has a key of 7 bytes; `},
+		{"webhook with a secret that is no base64", "file: {path: events.jsonl}", "webhook: {url: \"https://a\", secrets: [{file: secrets/hook}, {file: secrets/badhook}]}", `23:65: sinks[0].webhook.secrets[1]: the secret in file secrets/badhook has no base64 after whsec_; `},
+		{"webhook with a secret twice", "file: {path: events.jsonl}", "webhook: {url: \"https://a\", secrets: [{file: secrets/hook}, {file: secrets/hook}]}", `23:65: sinks[0].webhook.secrets[1]: is the same secret as secrets[0]; remove one`},
 		{"no worker", "  - name: archive", "  - name: archive\n    concurrency: 0", `23:18: sinks[0].concurrency: is not between 1 and 1024; `},
 		{"no retry", "  - name: archive", "  - name: archive\n    retry: {maxAge: 0s}", `23:21: sinks[0].retry.maxAge: is not above zero; `},
 		{"no events", "  - name: archive", "  - name: archive\n    events: []", `23:13: sinks[0].events: is empty; write one or more of changes, gaps, operations`},
@@ -132,7 +150,7 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%q stands %d times in the valid file", test.old, strings.Count(valid, test.old))
 			}
 			_, faults := load(t, map[string]string{"graphsubd.yaml": strings.Replace(valid, test.old, test.new, 1)})
-			want := "graphsubd.yaml:" + test.want
+			want := "graphsubd.yaml:" + strings.ReplaceAll(test.want, "VERSION", rulesVersion(t))
 			for _, fault := range faults {
 				if strings.HasPrefix(fault, want) {
 					return
@@ -140,6 +158,36 @@ func TestFaults(t *testing.T) {
 			}
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(faults, "\n"), want)
 		})
+	}
+}
+
+// rulesVersion is the date of the table that the rules of resources come from.
+func rulesVersion(t *testing.T) string {
+	t.Helper()
+	rules, err := graph.LoadRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules.Version
+}
+
+// TestCloudOfTheTenant takes the cloud from the tenant's app, which may stand
+// in another file.
+func TestCloudOfTheTenant(t *testing.T) {
+	t.Parallel()
+	for cloud, want := range map[string]string{
+		"global": "",
+		"china":  "graphsubd.yaml:19:15: subscriptions[0].resource: is a todoTask, which is in the cloud global only, and the tenant's app is in china (rule cloud of VERSION); remove the subscription",
+	} {
+		_, faults := load(t, map[string]string{
+			"graphsubd.yaml": strings.NewReplacer(
+				"apps:\n", "include: [more.yaml]\napps:\n", ", app: hooks}", ", app: other}", "users/1/messages", "users/1/todo/lists/1/tasks",
+			).Replace(valid),
+			"more.yaml": "apps:\n  - {name: other, cloud: " + cloud + ", clientID: 5c0c1d5e-6b0b-4c0e-9a53-3c1d3a8e2f12, credential: {clientSecret: {file: secrets/client}}}\n",
+		})
+		if got := strings.Join(faults, "\n"); got != strings.ReplaceAll(want, "VERSION", rulesVersion(t)) {
+			t.Errorf("%s: got %q, want %q", cloud, got, want)
+		}
 	}
 }
 
@@ -152,13 +200,11 @@ func TestNotAvailable(t *testing.T) {
 		{"admin TLS", top, "listen: {admin: {tls: {certificate: {file: a}, key: {file: b}}}}", `1:23: listen.admin.tls: `},
 		{"proxies", top, "receiver: {trustedProxies: [10.0.0.0/8]}", `1:28: receiver.trustedProxies: `},
 		{"sources", top, "receiver: {allowedSources: [10.0.0.0/8]}", `1:28: receiver.allowedSources: `},
-		{"Kubernetes", top, "lease: {kubernetes: {namespace: a, name: b}}", `1:21: lease.kubernetes: `},
 		{"certificates", top, "certificates: [{name: mail, pkcs12: {file: x}}]", `1:15: certificates: `},
 		{"silence", "    tenant: contoso", "    tenant: contoso\n    silentAfter: 1h", `18:18: subscriptions[0].silentAfter: `},
 		{"resource data", "    tenant: contoso", "    tenant: contoso\n    resourceData: {certificate: mail}\ncertificates: [{name: mail, pkcs12: {file: x}}]\nx:", `18:19: subscriptions[0].resourceData: `},
 		{"order", "  - name: archive", "  - name: archive\n    ordered: true", `23:14: sinks[0].ordered: `},
 		{"filter", "  - name: archive", "  - name: archive\n    filter: {}", `23:13: sinks[0].filter: `},
-		{"webhook", "file: {path: events.jsonl}", "webhook: {url: \"https://a\", secrets: [{file: x}]}", `23:14: sinks[0].webhook: `},
 		{"Kafka", "file: {path: events.jsonl}", "kafka: {brokers: [\"a:1\"], topic: t}", `23:12: sinks[0].kafka: `},
 		{"NATS", "file: {path: events.jsonl}", "nats: {url: \"nats://a\", subject: s}", `23:11: sinks[0].nats: `},
 		{"OIDC", "admin:\n", "admin:\n  oidc: {issuer: \"https://a\", audience: b}\n", `25:9: admin.oidc: `},
@@ -187,5 +233,13 @@ func TestOffIsAllowed(t *testing.T) {
 	).Replace(valid)
 	if _, faults := load(t, map[string]string{"graphsubd.yaml": text}); len(faults) > 0 {
 		t.Error(strings.Join(faults, "\n"))
+	}
+}
+
+func TestTwoSinksOfOneFile(t *testing.T) {
+	t.Parallel()
+	_, faults := load(t, map[string]string{"graphsubd.yaml": strings.Replace(valid, "sinks:\n  - name: archive", "sinks:\n  - {name: other, file: {path: ./events.jsonl}}\n  - name: archive", 1)})
+	if len(faults) != 1 || !strings.Contains(faults[0], "another sink writes to the same file") {
+		t.Errorf("faults %v", faults)
 	}
 }

@@ -6,6 +6,10 @@ import "time"
 // one lease, with time to see that the lease is lost.
 const minLeaseDuration = 60 * time.Second
 
+// maxLeaseDuration is how long other replicas wait for a leader, whatever it
+// has promised.
+const maxLeaseDuration = 10 * time.Minute
+
 // Lease says how one replica becomes the leader. At most one kind is written;
 // outside Kubernetes a file lock beside the SQLite file is the default, so
 // that after Load exactly one is set.
@@ -23,12 +27,14 @@ type KubernetesLease struct {
 	Namespace string `yaml:"namespace" jsonschema:"required"`
 	// Name of the Lease.
 	Name string `yaml:"name" jsonschema:"required"`
-	// How long a leader that is not heard of stays leader. At least 60s. Default 60s.
+	// How long a leader that is not heard of stays leader, in whole seconds. At least 60s, at most 10m. Default 60s.
 	Duration time.Duration `yaml:"duration" jsonschema:"default=60s"`
 	// How long the leader goes on without having renewed. Default 40s.
 	RenewDeadline time.Duration `yaml:"renewDeadline" jsonschema:"default=40s"`
 	// Time between two tries. Default 1500ms.
 	RetryPeriod time.Duration `yaml:"retryPeriod" jsonschema:"default=1500ms"`
+	// How to reach the cluster from outside. Default the service account of the pod.
+	Kubeconfig string `yaml:"kubeconfig" config:"path"`
 }
 
 // FileLease is a lock on a file.
@@ -78,8 +84,13 @@ func (f *FileLease) check(a place, s *Store) {
 func (k *KubernetesLease) check(a place) {
 	checkLabel(a.key("namespace"), k.Namespace)
 	checkLabel(a.key("name"), k.Name)
-	if k.Duration < minLeaseDuration {
-		a.key("duration").fault("is "+k.Duration.String()+", below the floor of 60s", "write 60s or more")
+	switch at := a.key("duration"); {
+	case k.Duration < minLeaseDuration:
+		at.fault("is "+k.Duration.String()+", below the floor of 60s", "write 60s or more")
+	case k.Duration > maxLeaseDuration:
+		at.fault("is "+k.Duration.String()+", above the ceiling of 10m", "write 10m or less")
+	case k.Duration%time.Second != 0:
+		at.fault("is "+k.Duration.String()+", and a Lease counts whole seconds", "write whole seconds, such as 60s")
 	}
 	if k.RenewDeadline >= k.Duration {
 		a.key("renewDeadline").fault("is not below duration, which is "+k.Duration.String(),

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
 )
 
 // minSigningKeyBytes is the length of the HMAC's hash, below which a key is
@@ -37,8 +39,12 @@ type source struct {
 //
 // A configuration that may not be used is a *LoadError with all its faults.
 func Load(path string, getenv func(string) string) (*Config, error) {
+	rules, err := graph.LoadRules()
+	if err != nil {
+		return nil, err
+	}
 	l := &loader{config: &Config{}}
-	n := newNames()
+	n := newNames(rules)
 	for _, step := range []func(){
 		func() {
 			l.read(path)
@@ -185,6 +191,11 @@ func (l *loader) checkSecrets() {
 		seen[text] = i
 	}
 	c.Admin.checkSecrets(root.key("admin"))
+	for _, s := range l.all {
+		for i := range s.fragment.Sinks {
+			s.fragment.Sinks[i].checkSecrets(s.doc.root().key("sinks").index(i))
+		}
+	}
 }
 
 // checkCAFile reads a file of authorities to see now what would fail later.
@@ -209,9 +220,10 @@ func (l *loader) merge() {
 	}
 }
 
-// warnings are about what is declared and not used.
+// warnings are about what is odd, and what is declared and not used.
 func (n *names) warnings() []string {
 	return slices.Concat(
+		n.odd,
 		n.apps.unused("has no tenant"),
 		n.sinks.unused("gets no events: no subscription names it"),
 	)

@@ -62,6 +62,10 @@ func writeFiles(t *testing.T, files map[string]string) string {
 		"secrets/ops":     tokenValue,
 		"secrets/empty":   "\n",
 		"secrets/short":   "hunter2",
+		"secrets/hook":    "whsec_aHVudGVyMi13ZWJob29rLTAxMjM0NTY3ODlhYmNkZWY=\n",
+		"secrets/badhook": "whsec_hunter2-is-no-base64-at-all-0123456789",
+		// hunter2 in base64.
+		"secrets/shorthook": "whsec_aHVudGVyMg==",
 	}
 	maps.Copy(all, files)
 	for name, text := range all {
@@ -197,8 +201,23 @@ func TestExampleIsValid(t *testing.T) {
 			t.Errorf("unexpected: %s", fault)
 		}
 	}
-	if len(faults) != 9 {
-		t.Errorf("%d faults, want 9:\n%s", len(faults), strings.Join(faults, "\n"))
+	if len(faults) != 7 {
+		t.Errorf("%d faults, want 7:\n%s", len(faults), strings.Join(faults, "\n"))
+	}
+}
+
+func TestLoadTakesAWebhook(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(valid, "file: {path: events.jsonl}",
+		`webhook: {url: "http://orders:8080/hooks?x=1", secrets: [{file: secrets/hook}, {env: PREVIOUS_KEY}]}`, 1)
+	c, faults := load(t, map[string]string{"graphsubd.yaml": text})
+	if len(faults) > 0 {
+		t.Fatal(strings.Join(faults, "\n"))
+	}
+	hook := c.Sinks[0].Webhook
+	first, err := hook.Secrets[0].Current()
+	if err != nil || !strings.HasPrefix(first, "whsec_") || hook.Secrets[1].Text() != previousValue || hook.URL != "http://orders:8080/hooks?x=1" {
+		t.Errorf("%+v, %v", hook, err)
 	}
 }
 
@@ -261,6 +280,39 @@ func TestLoadWithoutTheFile(t *testing.T) {
 	_, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"), getenv)
 	if err == nil || !strings.HasSuffix(err.Error(), "none.yaml: no such file or directory; name a file that this process may read") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestWarningsOfRules loads what Graph would take, but hardly as it is meant.
+func TestWarningsOfRules(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(valid, "sinks: [archive]\nsinks:\n", `sinks: [archive]
+  - {name: people, tenant: contoso, resource: users, changeTypes: [updated, created], sinks: [archive]}
+  - name: mine
+    tenant: contoso
+    resource: me/messages?$top=5
+    changeTypes: [created]
+    lifetime: 10m
+    sinks: [archive]
+sinks:
+`, 1)
+	dir := writeFiles(t, map[string]string{
+		"graphsubd.yaml": strings.Replace(text, "apps:\n", "include: [more.yaml]\napps:\n", 1),
+		"more.yaml":      "subscriptions:\n  - {name: odd, tenant: contoso, resource: users/1/events/2, changeTypes: [updated], sinks: [archive]}\n",
+	})
+	c, err := config.Load(filepath.Join(dir, "graphsubd.yaml"), getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.ReplaceAll(strings.Join(c.Warnings(), "\n"), dir+"/", "")
+	want := strings.ReplaceAll(`graphsubd.yaml:22:77: subscriptions[1].changeTypes[1]: is created, which Graph documents for a user on one page and not on another (rule change-types of VERSION); write updated, deleted; a creation arrives as updated
+graphsubd.yaml:25:15: subscriptions[2].resource: begins with me, but an application has no signed-in user for it to stand for (rule me of VERSION); write users/ID/messages
+graphsubd.yaml:25:15: subscriptions[2].resource: has $top, which Outlook does not support in a subscription (rule query-options of VERSION); remove it
+graphsubd.yaml:27:15: subscriptions[2].lifetime: is 10m, and Graph raises what is below 45m to 45m (rule lifetime of VERSION); write 45m or more, or max
+more.yaml:2:44: subscriptions[0].resource: is of no known kind, so it is asked to live for an hour at most (rule unknown-resource of VERSION); watch all of users/1/events; Graph documents no single part of it`,
+		"VERSION", rulesVersion(t))
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
 )
 
 // registry holds the declared names of one kind and where they stand.
@@ -85,10 +87,21 @@ type names struct {
 	apps, tenants, certificates, subscriptions, sinks *registry
 	// filters are those of the sinks.
 	filters []*Filter
+	// clouds finds an app's cloud by its name, and appOf a tenant's app.
+	clouds, appOf map[string]string
+	rules         *graph.Rules
+	// files are the paths of file sinks, with where they stand.
+	files map[string]place
+	// odd are the warnings found on the way.
+	odd []string
 }
 
-func newNames() *names {
+func newNames(rules *graph.Rules) *names {
 	return &names{
+		files:         map[string]place{},
+		clouds:        map[string]string{},
+		appOf:         map[string]string{},
+		rules:         rules,
 		apps:          newRegistry("app"),
 		tenants:       newRegistry("tenant"),
 		certificates:  newRegistry("certificate"),
@@ -106,9 +119,11 @@ func (n *names) declare(a place, f *fragment) {
 	}
 	for i := range f.Apps {
 		n.apps.declare(a.key("apps").index(i).key("name"), f.Apps[i].Name)
+		n.clouds[f.Apps[i].Name] = f.Apps[i].Cloud
 	}
 	for i := range f.Tenants {
 		n.tenants.declare(a.key("tenants").index(i).key("name"), f.Tenants[i].Name)
+		n.appOf[f.Tenants[i].Name] = f.Tenants[i].App
 	}
 	for i := range f.Subscriptions {
 		n.subscriptions.declare(a.key("subscriptions").index(i).key("name"), f.Subscriptions[i].Name)
@@ -128,6 +143,19 @@ func (n *names) declare(a place, f *fragment) {
 func (n *names) allowMissing(missing bool) {
 	for _, r := range []*registry{n.apps, n.tenants, n.subscriptions, n.sinks} {
 		r.incomplete = r.incomplete || missing
+	}
+}
+
+// cloudOf returns the cloud of the tenant's app, or nothing where a name on the
+// way to it is not declared.
+func (n *names) cloudOf(tenant string) string {
+	return n.clouds[n.appOf[tenant]]
+}
+
+// warn records what is allowed but probably not meant.
+func (n *names) warn(a place, problem, remedy string) {
+	if !a.spoiled() {
+		n.odd = append(n.odd, Fault{a.doc.file, a.position().line, a.position().column, a.path, problem, remedy}.String())
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // file. All others need a restart: they are bound to sockets, to the store, or
 // to URLs that Graph holds.
 func taken() []string {
-	return []string{"apps", "tenants", "subscriptions", "sinks", "include"}
+	return []string{"apps", "tenants", "subscriptions", "sinks", "include", "admin"}
 }
 
 // NeedRestart names the sections in which next differs from c and that a

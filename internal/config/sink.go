@@ -1,8 +1,18 @@
 package config
 
 import (
+	"encoding/base64"
 	"path"
+	"strconv"
+	"strings"
 	"time"
+)
+
+const (
+	// webhookSecretPrefix marks a signing secret that is written as base64.
+	webhookSecretPrefix = "whsec_"
+	// minWebhookKeyBytes is the shortest key that Standard Webhooks allows.
+	minWebhookKeyBytes = 24
 )
 
 // Sink is where events go. Exactly one of Webhook, Kafka, NATS and File is set.
@@ -47,7 +57,7 @@ type Filter struct {
 type Webhook struct {
 	// Where events are posted: http or https, without a user in it.
 	URL string `yaml:"url" jsonschema:"required,format=uri"`
-	// One signing secret, or two while one replaces the other.
+	// One signing secret, or two while one replaces the other: whsec_ and base64, or any text of 24 bytes or more.
 	Secrets []Secret `yaml:"secrets" jsonschema:"required,minItems=1,maxItems=2"`
 }
 
@@ -120,7 +130,13 @@ func (s *Sink) check(a place, n *names) {
 	case s.NATS != nil:
 		s.NATS.check(a.key("nats"))
 	case s.File != nil:
-		checkText(a.key("file").key("path"), s.File.Path)
+		at := a.key("file").key("path")
+		checkText(at, s.File.Path)
+		// Two writers would cut off each other's lines when a write fails.
+		if first, twice := n.files[s.File.Path]; twice {
+			at.fault("another sink writes to the same file, at "+first.String(), "give each file sink a file of its own, or use one sink")
+		}
+		n.files[s.File.Path] = at
 	}
 }
 
@@ -140,6 +156,37 @@ func (w *Webhook) check(a place) {
 	if len(w.Secrets) < 1 || len(w.Secrets) > 2 {
 		a.key("secrets").fault("is not one secret or two", "name one, or two while one replaces the other")
 	}
+}
+
+// checkSecrets applies the rules that need the values of secrets.
+func (s *Sink) checkSecrets(a place) {
+	if s.Webhook == nil {
+		return
+	}
+	const remedy = "use whsec_ and the output of openssl rand -base64 32, or any other text of 24 bytes or more"
+	secrets := s.Webhook.Secrets
+	for i, secret := range secrets {
+		at, text := a.key("webhook").key("secrets").index(i), secret.Text()
+		key, err := webhookKey(text)
+		switch {
+		case text == "": // It could not be read, which is a fault already.
+		case err != nil:
+			at.fault("the secret in "+secret.Source()+" has no base64 after "+webhookSecretPrefix, remedy)
+		case len(key) < minWebhookKeyBytes:
+			at.fault("the secret in "+secret.Source()+" has a key of "+strconv.Itoa(len(key))+" bytes", remedy)
+		case i > 0 && text == secrets[0].Text():
+			at.fault("is the same secret as secrets[0]", "remove one")
+		}
+	}
+}
+
+// webhookKey reads a secret as Standard Webhooks writes it, or takes its bytes.
+func webhookKey(text string) ([]byte, error) {
+	encoded, found := strings.CutPrefix(text, webhookSecretPrefix)
+	if !found {
+		return []byte(text), nil
+	}
+	return base64.StdEncoding.DecodeString(encoded)
 }
 
 func (k *Kafka) check(a place) {

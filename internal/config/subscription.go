@@ -1,8 +1,9 @@
 package config
 
 import (
-	"strings"
 	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
 )
 
 // LifetimeMax asks for the longest life that Graph grants.
@@ -68,8 +69,9 @@ func (l Lifetime) String() string {
 
 func (s *Subscription) check(a place, n *names) {
 	n.tenants.refer(a.key("tenant"), s.Tenant)
-	checkResource(a.key("resource"), s.Resource)
+	checkText(a.key("resource"), s.Resource)
 	checkSet(a.key("changeTypes"), s.ChangeTypes, "created", "updated", "deleted")
+	s.checkRules(a, n)
 	if s.ResourceData != nil {
 		n.certificates.refer(a.key("resourceData").key("certificate"), s.ResourceData.Certificate)
 	}
@@ -98,21 +100,24 @@ func (s *Subscription) checkSinks(a place, n *names) {
 	}
 }
 
-// checkResource refuses what Graph would refuse or read otherwise than meant.
-// The text is passed on as it is, so nothing is trimmed here.
-func checkResource(a place, resource string) {
-	lower := strings.ToLower(resource)
-	switch {
-	case resource == "":
-		checkText(a, resource)
-	case strings.Contains(lower, "://"), strings.HasPrefix(strings.TrimLeft(lower, "/"), "graph.microsoft."),
-		strings.HasPrefix(strings.TrimLeft(lower, "/"), "v1.0/"), strings.HasPrefix(strings.TrimLeft(lower, "/"), "beta/"):
-		a.fault("holds the address or the version of Graph", "write the path alone, such as users/ID/messages")
-	case strings.TrimSpace(resource) != resource, strings.ContainsFunc(resource, isControl):
-		a.fault("has a space at an end or a control character in it", "remove it")
+// checkRules applies what Graph documents about the resource.
+func (s *Subscription) checkRules(a place, n *names) {
+	if s.Resource == "" {
+		return
 	}
-}
-
-func isControl(r rune) bool {
-	return r < ' ' || r == 0x7f
+	wish := graph.WishInput{
+		Resource: s.Resource, Lifetime: time.Duration(s.Lifetime), Rich: s.ResourceData != nil,
+		ImmutableIDs: s.ImmutableIDs, Cloud: n.cloudOf(s.Tenant),
+	}
+	for _, word := range s.ChangeTypes {
+		wish.ChangeTypes = append(wish.ChangeTypes, graph.ChangeType(word))
+	}
+	for _, f := range n.rules.Check(wish) {
+		at, problem := a.key(f.Field), f.Text+" (rule "+f.Rule+" of "+n.rules.Version+")"
+		if f.Severity == graph.SeverityError {
+			at.fault(problem, f.Remedy)
+		} else {
+			n.warn(at, problem, f.Remedy)
+		}
+	}
 }

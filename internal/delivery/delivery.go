@@ -34,9 +34,10 @@ type Queue interface {
 
 // Sink is one destination. Its methods are called by one goroutine.
 type Sink interface {
-	// Send hands events over in order and gives one result for each:
+	// Send hands events over, begun in order, and gives one result for each:
 	// results[i] belongs to events[i], and nil means that the destination
-	// has it durably. A failed event will be sent again. Send obeys its
+	// has it durably. A failed event will be sent again; a RetryError says
+	// when at the earliest, and ErrNotTried is no failure. Send obeys its
 	// context; errors hold no secrets.
 	Send(ctx context.Context, events []event.Event) []error
 	// Close ends the sink; no Send follows.

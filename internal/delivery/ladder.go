@@ -9,9 +9,10 @@ type ladder struct {
 }
 
 // next gives the time of the next try after one that failed at now; share, in
-// [0,1), is the jitter. The last try is made as the delivery reaches its
-// maximum age, counted from when it was received; a failure then is its end.
-func (l ladder) next(now, received time.Time, attempts int, share float64) (at time.Time, dead bool) {
+// [0,1), is the jitter, and floor the shortest wait that the destination asked
+// for. The last try is made as the delivery reaches its maximum age, counted
+// from when it was received, whatever the floor; a failure then is its end.
+func (l ladder) next(now, received time.Time, attempts int, share float64, floor time.Duration) (at time.Time, dead bool) {
 	end := received.Add(l.maxAge)
 	if !now.Before(end) {
 		return time.Time{}, true
@@ -22,7 +23,7 @@ func (l ladder) next(now, received time.Time, attempts int, share float64) (at t
 			break
 		}
 	}
-	at = now.Add(time.Duration(share * float64(min(wait, l.top))))
+	at = now.Add(max(time.Duration(share*float64(min(wait, l.top))), floor))
 	if at.After(end) {
 		return end, false
 	}

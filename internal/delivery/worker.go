@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -76,7 +77,7 @@ func (w *worker) deliver(ctx context.Context, batch []notification.Delivery, unt
 	outcomes := make([]notification.Outcome, len(batch))
 	for i := range batch {
 		outcomes[i] = w.outcome(&batch[i], results[i], now)
-		if results[i].err != nil && ctx.Err() != nil {
+		if results[i].err != nil && ctx.Err() != nil && retryAfter(results[i].err) == 0 {
 			// The end of the process is no fault of the delivery.
 			outcomes[i] = notification.Outcome{DeliveryID: batch[i].ID, Next: now, Error: outcomes[i].Error}
 		}
@@ -130,12 +131,16 @@ func (w *worker) outcome(d *notification.Delivery, r result, now time.Time) noti
 	if r.err == nil {
 		return out
 	}
+	if errors.Is(r.err, ErrNotTried) {
+		out.Next = now
+		return out
+	}
 	out.Error = bounded(r.err.Error())
 	if r.hopeless {
 		out.Dead = true
 		return out
 	}
-	out.Next, out.Dead = w.ladder.next(now, d.Notification.ReceivedAt, d.Attempts, w.dice.share())
+	out.Next, out.Dead = w.ladder.next(now, d.Notification.ReceivedAt, d.Attempts, w.dice.share(), retryAfter(r.err))
 	return out
 }
 
@@ -224,7 +229,7 @@ func (w *worker) noteQueue(ctx context.Context, err error) {
 func (w *worker) noteSink(ctx context.Context, results []result) {
 	var fault error
 	for _, r := range results {
-		if r.hopeless {
+		if r.hopeless || errors.Is(r.err, ErrNotTried) {
 			continue
 		}
 		if r.err == nil {

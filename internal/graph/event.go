@@ -34,6 +34,7 @@ func EventTypes() []EventType {
 type Event struct {
 	Type         EventType `json:"-"`
 	At           time.Time `json:"-"`
+	TenantID     string    `json:"-"`
 	Name         string    `json:"subscription"`
 	ID           string    `json:"subscriptionId,omitempty"`
 	ExpiresAt    time.Time `json:"expiresAt,omitzero"`

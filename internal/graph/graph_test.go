@@ -154,69 +154,30 @@ func TestEmbeddedStatus(t *testing.T) {
 	}
 }
 
-func TestRules(t *testing.T) {
-	rules, err := graph.LoadRules()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]struct {
-		kind    string
-		minutes int
-	}{
-		"users/622eaaff-0683-4862-9de4-f2ec83c2bd98/mailFolders('inbox')/messages": {"message", 10080},
-		"/users/u1/messages?$filter=subject eq 'a/b'":                              {"message", 10080},
-		"users/u1/events?$select=subject,start,end":                                {"event", 10080},
-		"users/u1/contactFolders/f/contacts":                                       {"contact", 10080},
-		"users":                                                                    {"user", 41760},
-		"groups/g/members":                                                         {"group", 41760},
-		"groups/g/conversations":                                                   {"conversation", 4230},
-		"drives/d/root":                                                            {"driveItem", 42300},
-		"sites/s/lists/l":                                                          {"list", 42300},
-		"teams/t/channels/c/messages":                                              {"chatMessage", 4320},
-		"chats/getAllMessages":                                                     {"chatMessage", 4320},
-		"chats/19:x@thread.v2":                                                     {"chat", 4320},
-		"teams/t/schedule/shifts":                                                  {"schedule", 360},
-		"communications/callRecords":                                               {"callRecord", 4230},
-		"communications/presences/p":                                               {"presence", 60},
-		"communications/onlineMeetings/getAllTranscripts":                          {"onlineMeeting", 4230},
-		"security/alerts?$filter=x":                                                {"securityAlert", 43200},
-	}
-	for resource, want := range tests {
-		rule, known := rules.For(resource)
-		if !known || rule.Type != want.kind || rule.MaxLifetime != time.Duration(want.minutes)*time.Minute {
-			t.Errorf("For(%q) = %+v, %v; want %+v", resource, rule, known, want)
-		}
-	}
-	if rule, known := rules.For("something/new"); known || rule.MaxLifetime != time.Hour {
-		t.Errorf("unknown resource: %+v, %v", rule, known)
-	}
-}
-
 func TestGenChangesWithWhatCannotBePatched(t *testing.T) {
 	base := graph.Wish{Name: "a", TenantID: "T", Resource: "users", ChangeTypes: []graph.ChangeType{graph.Updated, graph.Deleted}}
-	gen := graph.GenOf(base, "k1")
+	const url = "https://hooks.contoso.com"
+	gen := graph.GenOf(base, url, "k1")
 	same := base
 	same.ChangeTypes = []graph.ChangeType{graph.Deleted, graph.Updated}
 	same.Sinks, same.Lifetime, same.Paused = []string{"x"}, time.Hour, true
-	if graph.GenOf(same, "k1") != gen {
+	if graph.GenOf(same, url, "k1") != gen {
 		t.Error("what can be patched, or is ours alone, changed the gen")
 	}
 	for what, change := range map[string]func(*graph.Wish){
-		"tenant":     func(w *graph.Wish) { w.TenantID = "U" },
-		"resource":   func(w *graph.Wish) { w.Resource = "groups" },
-		"types":      func(w *graph.Wish) { w.ChangeTypes = w.ChangeTypes[:1] },
-		"immutable":  func(w *graph.Wish) { w.ImmutableIDs = true },
-		"rotation":   func(w *graph.Wish) { w.Rotation = 1 },
-		"signingkey": nil,
+		"tenant":    func(w *graph.Wish) { w.TenantID = "U" },
+		"resource":  func(w *graph.Wish) { w.Resource = "groups" },
+		"types":     func(w *graph.Wish) { w.ChangeTypes = w.ChangeTypes[:1] },
+		"immutable": func(w *graph.Wish) { w.ImmutableIDs = true },
+		"rotation":  func(w *graph.Wish) { w.Rotation = 1 },
 	} {
-		wish, key := base, "k1"
-		if change == nil {
-			key = "k2"
-		} else {
-			change(&wish)
-		}
-		if graph.GenOf(wish, key) == gen {
+		wish := base
+		change(&wish)
+		if graph.GenOf(wish, url, "k1") == gen {
 			t.Errorf("%s did not change the gen", what)
 		}
+	}
+	if graph.GenOf(base, url, "k2") == gen || graph.GenOf(base, url+"/x", "k1") == gen {
+		t.Error("another key, or another URL, did not change the gen")
 	}
 }

@@ -48,9 +48,18 @@ type Record struct {
 	// Ambiguous says that a create was sent whose outcome is not known, so
 	// that a listing has to come before another.
 	Ambiguous bool
-	// Checks counts the GETs that a doubt about its existence has asked for so
-	// far; it is not stored, since after a restart a renewal asks anew.
+	// What follows is not stored: after a restart the next call asks anew.
+	//
+	// Checks counts the GETs that a doubt about its existence has asked for.
 	Checks int
+	// ConflictID is the subscription that a 409 named, to be looked at.
+	ConflictID string
+	// FormerID is the one that was found gone; where Graph then refuses a new
+	// one for its quota, it may have the former one again. Sought says that
+	// it was looked for since the last try.
+	FormerID string
+	Sought   bool
+
 	// LostAt is when changes may have begun to be lost: set when the
 	// subscription is found gone, cleared by the next create, zero otherwise.
 	LostAt time.Time
@@ -59,6 +68,10 @@ type Record struct {
 
 	Term int64 // the term that wrote it last
 }
+
+// TwinMark stands in the gen of a duplicate's record between the gen that is in
+// its URL and its id.
+const TwinMark = "~"
 
 // Key names a record.
 type Key struct{ Name, Gen string }

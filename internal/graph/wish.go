@@ -40,11 +40,13 @@ type Wish struct {
 // one wish, so this is ample, and it keeps the URL short.
 const genLength = 10
 
-// GenOf hashes what Graph does not let one patch, and the id of the signing
-// key, into the gen that stands in the URLs. Two wishes of one name with the
-// same gen can share a subscription; another gen needs a new one.
-func GenOf(w Wish, signingKeyID string) string {
+// GenOf hashes what Graph does not let one patch, the public URL and the id of
+// the signing key into the gen that stands in the URLs. Two wishes of one name
+// with the same gen can share a subscription; another gen needs a new one. The
+// URL counts because the lifecycle URL can never be patched.
+func GenOf(w Wish, publicURL, signingKeyID string) string {
 	parts := []string{
+		strings.ToLower(publicURL),
 		strings.ToLower(w.TenantID), w.Resource, JoinChangeTypes(w.ChangeTypes),
 		fmt.Sprint(w.ImmutableIDs), fmt.Sprint(w.Rotation), signingKeyID,
 	}

@@ -203,6 +203,17 @@ func caseA13(t *testing.T) {
 	}
 }
 
+func TestManyMalformedElementsAreKeptAsTheirNumber(t *testing.T) {
+	r := newRig(t, nil)
+	rows := r.accept(t, r.path(), `{"value":[`+strings.Repeat("1,", 9_999)+r.item(t, nil)+`]}`)
+	if len(forwarded(rows)) != 1 || len(rows) > 50 {
+		t.Fatalf("%d rows, %d of them forwarded", len(rows), len(forwarded(rows)))
+	}
+	if last := string(rows[len(rows)-1].Item); last != `{"malformed":"more","count":9967}` {
+		t.Errorf("the rest is kept as %s", last)
+	}
+}
+
 func caseA17(t *testing.T) {
 	r := newRig(t, nil)
 	body := collection(

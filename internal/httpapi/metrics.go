@@ -47,17 +47,30 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "graphsubd_handshakes_total",
 			Help: "Handshakes to a URL of ours, by outcome.",
 		}, []string{"outcome"}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "graphsubd_http_panics_total",
-			Help: "Panics recovered while serving a request. Each one is a bug.",
-		}),
 	}
 	m.zero()
-	var faults []error
-	for _, c := range []prometheus.Collector{m.received, m.verdicts, m.ack, m.lifecycle, m.last, m.handshakes, m.panics} {
+	var err error
+	m.panics, err = newPanics(registerer)
+	faults := []error{err}
+	for _, c := range []prometheus.Collector{m.received, m.verdicts, m.ack, m.lifecycle, m.last, m.handshakes} {
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)
+}
+
+// newPanics gives the counter that all handlers of a process share.
+func newPanics(registerer prometheus.Registerer) (prometheus.Counter, error) {
+	panics := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "graphsubd_http_panics_total",
+		Help: "Panics recovered while serving a request. Each one is a bug.",
+	})
+	err := registerer.Register(panics)
+	if taken, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if shared, ok := taken.ExistingCollector.(prometheus.Counter); ok {
+			return shared, nil
+		}
+	}
+	return panics, err
 }
 
 // zero makes every child exist from the start, so that a first increase is

@@ -51,6 +51,7 @@ type Receiver struct {
 	// storeAway remembers the state of the store, to log its changes only.
 	storeAway atomic.Bool
 	refusals  rate.Sometimes
+	keysLost  atomic.Bool
 
 	mu     sync.Mutex
 	events map[string]bool // guarded by mu; unknown lifecycle events logged
@@ -74,7 +75,7 @@ func NewReceiver(cfg Config, keys *notification.Keys, inbox inbox) (*Receiver, e
 		refusals: rate.Sometimes{Interval: refusalLogInterval},
 		events:   map[string]bool{},
 	}
-	r.routes.Use(r.guard, below(base))
+	r.routes.Use(guard(m.panics, r.log, failPlainly), r.below(base))
 	for _, purpose := range []notification.Purpose{notification.PurposeNotifications, notification.PurposeLifecycle} {
 		r.routes.Post("/"+string(purpose)+"/{name}/{gen}/{mac}", func(w http.ResponseWriter, req *http.Request) {
 			r.serve(w, req, purpose)
@@ -86,6 +87,11 @@ func NewReceiver(cfg Config, keys *notification.Keys, inbox inbox) (*Receiver, e
 // ServeHTTP answers one request of Graph.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.routes.ServeHTTP(w, req) }
 
+// SetKeysLost says that the keys which signed the living subscriptions' URLs
+// are not configured. What cannot be verified then may well be Graph's, so it
+// is answered 503, and Graph sends it again for hours, and not 404.
+func (r *Receiver) SetKeysLost(lost bool) { r.keysLost.Store(lost) }
+
 // serve answers a POST to a path of the right shape.
 func (r *Receiver) serve(w http.ResponseWriter, req *http.Request, purpose notification.Purpose) {
 	started := time.Now()
@@ -93,6 +99,11 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request, purpose notif
 	if !r.keys.CheckPath(purpose, to.Name, to.Gen, chi.URLParam(req, "mac")) {
 		leaveBody(w, req)
 		r.metrics.count(VerdictRefused, notification.ReasonUnknownSubscription, 1)
+		if r.keysLost.Load() {
+			w.Header().Set("Retry-After", retryAfter)
+			http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+			return
+		}
 		http.NotFound(w, req)
 		return
 	}

@@ -376,3 +376,20 @@ func BenchmarkReceive(b *testing.B) {
 		r.inbox.rows = r.inbox.rows[:0]
 	}
 }
+
+func TestLostKeysAreNoReasonToGiveUp(t *testing.T) {
+	r := newRig(t, nil)
+	strange := base + "/notifications/alpha/g1/" + strings.Repeat("a", 32)
+	post := func() int {
+		answer := httptest.NewRecorder()
+		r.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, strange, strings.NewReader("{}")))
+		return answer.Code
+	}
+	if code := post(); code != http.StatusNotFound {
+		t.Errorf("a strange token gets %d", code)
+	}
+	r.SetKeysLost(true)
+	if code := post(); code != http.StatusServiceUnavailable {
+		t.Errorf("with the keys lost a strange token gets %d", code)
+	}
+}

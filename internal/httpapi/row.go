@@ -37,6 +37,11 @@ func foldEvent(name string) string {
 	return otherEvent
 }
 
+// maxMalformed is how many unusable elements of one POST are kept one by one.
+// The rest is kept as their number: eight megabytes of commas must not become
+// millions of rows.
+const maxMalformed = 32
+
 // batch is what one POST becomes.
 type batch struct {
 	rows   []notification.Row
@@ -67,7 +72,13 @@ func (r *Receiver) judge(ctx context.Context, to notification.Address, envelope 
 			out.unknownEvents = append(out.unknownEvents, item.LifecycleEvent)
 		}
 	}
-	for _, raw := range envelope.Malformed {
+	for i, raw := range envelope.Malformed {
+		if i == maxMalformed {
+			raw = fmt.Appendf(nil, `{"malformed":"more","count":%d}`, len(envelope.Malformed)-i)
+		}
+		if i > maxMalformed {
+			break
+		}
 		out.rows = append(out.rows, notification.Row{
 			Address: to, ReceivedAt: at, Kind: notification.KindChange, Origin: notification.OriginGraph,
 			Item: raw, Reason: notification.ReasonMalformed,
@@ -94,7 +105,12 @@ func rowOf(item *notification.Item, verdict notification.Verdict, at time.Time) 
 	return row
 }
 
-// owner asks the store once for each id of a POST.
+// maxLookups bounds how often one POST may ask the store for an owner. Graph
+// puts few subscriptions into one POST, and an honest item needs no look-up.
+const maxLookups = 64
+
+// owner asks the store once for each id of a POST, and takes the ids beyond
+// maxLookups for unknown.
 func (r *Receiver) owner(ctx context.Context) notification.Owner {
 	type answer struct {
 		address notification.Address
@@ -104,6 +120,9 @@ func (r *Receiver) owner(ctx context.Context) notification.Owner {
 	return func(id string) (notification.Address, bool, error) {
 		if a, ok := known[id]; ok {
 			return a.address, a.found, nil
+		}
+		if len(known) >= maxLookups {
+			return notification.Address{}, false, nil
 		}
 		address, found, err := r.inbox.Owner(ctx, id)
 		if err == nil {

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// Body is what the leader does. It returns when ctx ends, or earlier with an
-// error, after which the lease is contended for anew.
-type Body func(ctx context.Context) error
 
 // FileConfig is what a File needs.
 type FileConfig struct {
@@ -32,9 +29,8 @@ type FileConfig struct {
 // File is leadership by an exclusive lock on a file. The kernel releases it
 // when the process dies, so it is never left behind and needs no expiry.
 type File struct {
-	cfg         FileConfig
-	leads       prometheus.Gauge
-	transitions prometheus.Counter
+	cfg     FileConfig
+	metrics *metrics
 }
 
 // NewFile checks the configuration. It does no I/O.
@@ -45,19 +41,15 @@ func NewFile(cfg FileConfig) (*File, error) {
 	if cfg.RetryPeriod == 0 {
 		cfg.RetryPeriod = 1500 * time.Millisecond
 	}
-	leader := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "graphsubd_leader", Help: "1 while this process leads.",
-	}, []string{"election"})
-	transitions := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "graphsubd_lease_transitions_total", Help: "How often this process gained the lease.",
-	})
-	for _, collector := range []prometheus.Collector{leader, transitions} {
-		if err := cfg.Registerer.Register(collector); err != nil {
-			return nil, fmt.Errorf("lease: %w", err)
-		}
+	m, err := newMetrics(cfg.Registerer, cfg.Election)
+	if err != nil {
+		return nil, err
 	}
-	return &File{cfg: cfg, leads: leader.WithLabelValues(cfg.Election), transitions: transitions}, nil
+	return &File{cfg: cfg, metrics: m}, nil
 }
+
+// Left is how long the lease lasts at least, for a body to ask: for ever.
+func (f *File) Left() time.Duration { return math.MaxInt64 }
 
 // Run contends for the lock until ctx ends and runs body while it holds it. A
 // body that ends early is logged, and the lock is contended for anew after the
@@ -69,6 +61,7 @@ func (f *File) Run(ctx context.Context, body Body) error {
 		held, err := lock.TryLock()
 		switch {
 		case err != nil:
+			f.metrics.errors.WithLabelValues(reasonTransient).Inc()
 			f.cfg.Logger.ErrorContext(ctx, "lease file cannot be locked, not leading",
 				"path", f.cfg.Path, "error", err.Error())
 		case held:
@@ -88,10 +81,9 @@ func (f *File) Run(ctx context.Context, body Body) error {
 
 // lead runs body and releases the lock after it has returned, never before.
 func (f *File) lead(ctx context.Context, lock *flock.Flock, body Body) {
-	f.leads.Set(1)
-	f.transitions.Inc()
+	f.metrics.lead(true)
 	err := body(ctx)
-	f.leads.Set(0)
+	f.metrics.lead(false)
 	if unlockErr := lock.Unlock(); unlockErr != nil {
 		err = errors.Join(err, fmt.Errorf("release lease: %w", unlockErr))
 	}

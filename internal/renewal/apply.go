@@ -3,6 +3,7 @@ package renewal
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -11,19 +12,44 @@ import (
 // start runs an entry's action beside the loop and settles what it brings.
 func (t *term) start(ctx context.Context, e *entry) {
 	e.busy = true
-	calls := e.action.Verb == Create || e.action.Verb == Renew || e.action.Verb == Check || e.action.Verb == Delete
+	calls, lane := e.action.Verb.calls(), e.tenant
 	if calls {
 		t.running++
+		lane.running++
 	}
-	action, situation, pending := e.action, t.situation(e), e.unsaved
+	if !calls {
+		if t.storing >= storeJobs {
+			t.waiting = append(t.waiting, func() { t.begin(ctx, e, lane, calls) })
+			return
+		}
+		t.storing++
+	}
+	t.begin(ctx, e, lane, calls)
+}
+
+// storeJobs is how many jobs that only store something run at once.
+const storeJobs = 64
+
+// begin starts the job of an entry that is busy with it.
+func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
+	action, situation, pending := e.action, t.situation(e), e.owed()
 	terms, wish := t.terms(&e.record), t.wishes[e.record.Name]
 	// Taken by value: the configuration may replace them while the job runs.
-	tenant, policy := e.tenant.Tenant, e.tenant.policy
+	to := target{wish: wish, terms: terms}
+	if lane != nil {
+		to.tenant, to.policy = lane.Tenant, lane.policy
+	}
 	draw := t.m.cfg.Rand.Float64()
 	t.job(ctx, func() func(time.Time) error {
 		call, end := callContext(ctx, t.m.cfg.Grace)
 		defer end()
-		o := t.apply(call, target{tenant, policy, wish, terms}, situation, action, draw)
+		// What is owed comes first: a record must never overwrite a newer one.
+		pending, err := t.save(call, pending)
+		if err != nil && (action.Verb == Create || action.Verb == Delete) {
+			return t.land(e, lane, calls, action, outcome{unsaved: pending, saveErr: err})
+		}
+		o := t.apply(call, to, situation, action, draw)
+		stamp(&o.change, wish)
 		if o.done {
 			pending = append(pending, o.change)
 		}
@@ -32,19 +58,32 @@ func (t *term) start(ctx context.Context, e *entry) {
 		} else {
 			o.unsaved = append(pending, o.unsaved...)
 		}
-		return func(now time.Time) error {
-			if calls {
-				t.running--
-			}
-			return t.settle(now, e, action, o)
-		}
+		return t.land(e, lane, calls, action, o)
 	})
+}
+
+// land gives the function that takes an outcome into the loop's hands.
+func (t *term) land(e *entry, lane *tenant, calls bool, action Action, o outcome) func(time.Time) error {
+	return func(now time.Time) error {
+		if calls {
+			t.running--
+			lane.running--
+			lane.answered(o.callErr)
+		} else if t.storing--; len(t.waiting) > 0 {
+			next := t.waiting[0]
+			t.waiting = t.waiting[1:]
+			t.storing++
+			next()
+		}
+		return t.settle(now, e, action, o)
+	}
 }
 
 // outcome is what a job brings back.
 type outcome struct {
 	done    bool // the action was carried out; change is what it did
 	change  graph.Change
+	asked   time.Time      // the expiry that was asked for, zero when none was
 	callErr error          // Graph's
 	unsaved []graph.Change // what the store did not take
 	saveErr error
@@ -58,9 +97,21 @@ type target struct {
 	terms  Terms
 }
 
+// stamp says which tenant the events of a change belong to, which is known
+// while somebody wishes for the subscription.
+func stamp(c *graph.Change, wish *graph.Wish) {
+	if wish == nil {
+		return
+	}
+	for i := range c.Events {
+		c.Events[i].TenantID = wish.TenantID
+	}
+}
+
 // apply does one action. It runs beside the loop.
 func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw float64) outcome {
 	var got answer
+	var asked time.Time
 	r := s.Record
 	switch a.Verb {
 	case Create:
@@ -72,19 +123,42 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 			// The record as it was is offered again: that tells when the store is back.
 			return outcome{saveErr: err, unsaved: []graph.Change{{Record: r}}}
 		}
-		got.sub, got.err = to.tenant.Client.Create(ctx, t.request(r, to.wish, t.ask(to)))
+		asked = t.ask(to)
+		got = t.write(ctx, Create, graph.OperationCreate, func(ctx context.Context) (graph.Subscription, error) {
+			return to.tenant.Client.Create(ctx, t.request(r, to.wish, asked))
+		})
 	case Renew:
-		got.sub, got.err = to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: t.ask(to)})
+		asked = t.ask(to)
+		got = t.write(ctx, Renew, graph.OperationRenew, func(ctx context.Context) (graph.Subscription, error) {
+			return to.tenant.Client.Renew(ctx, r.ID, graph.Renewal{ExpiresAt: asked})
+		})
 	case Check:
 		got.sub, got.err = to.tenant.Client.Get(ctx, r.ID)
 	case Delete:
-		got.err = to.tenant.Client.Delete(ctx, r.ID)
+		got = t.write(ctx, Delete, graph.OperationDelete, func(ctx context.Context) (sub graph.Subscription, err error) {
+			return sub, to.tenant.Client.Delete(ctx, r.ID)
+		})
+	case Inspect, Seek:
+		id := r.FormerID
+		if a.Verb == Inspect {
+			id = r.ConflictID
+		}
+		got.sub, got.err = to.tenant.Client.Get(ctx, id)
+		got.whose, got.ours = t.m.cfg.Identity.Ours(to.tenant.Name, got.sub)
 	case Wait:
 		return outcome{} // only to offer the store again what it did not take
 	case List, Adopt, Forget, Lapse:
 	}
-	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), callErr: got.err}
-	if limit, kind := t.limitOf(r.Resource, got.err); limit > 0 {
+	if got.err == nil && !asked.IsZero() && !got.sub.ExpiresAt.After(time.Now()) {
+		// Granted and over already: that is no success, whatever it is.
+		op := graph.OperationRenew
+		if a.Verb == Create {
+			op = graph.OperationCreate
+		}
+		got.err = &graph.Error{Operation: op, Err: errGrantedPast}
+	}
+	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), asked: asked, callErr: got.err}
+	if limit, kind, named := t.limitOf(r.Resource, got.err); named {
 		// Not worth a second try: Graph will say it again.
 		o.saveErr = fatal(t.m.cfg.Store.LearnLimit(ctx, t.id, kind, limit))
 	}
@@ -95,18 +169,21 @@ func (t *term) ask(to target) time.Time {
 	return Ask(time.Now(), to.wish, to.terms, t.m.cfg.Policy, to.tenant.Scale)
 }
 
+var errGrantedPast = errors.New("the granted expiry has passed already")
+
 // limitOf reads from an answer that a lifetime was refused which one Graph
-// takes for that kind of resource, 0 when it was about something else.
-func (t *term) limitOf(resource string, err error) (limit time.Duration, kind string) {
+// takes for that kind of resource, 0 when it was about something else. Where
+// Graph names none it is a guess, which is not worth storing.
+func (t *term) limitOf(resource string, err error) (limit time.Duration, kind string, named bool) {
 	var fault *graph.Error
 	if !errors.As(err, &fault) || graph.Classify(fault) != graph.ReasonExpiryLimited {
-		return 0, ""
+		return 0, "", false
 	}
 	rule, _ := t.m.cfg.Rules.For(resource)
 	if limit, named := fault.ExpiryLimit(); named {
-		return limit, rule.Type
+		return limit, rule.Type, true
 	}
-	return t.m.cfg.Policy.LimitFloor, rule.Type
+	return t.m.cfg.Policy.LimitFloor, rule.Type, false
 }
 
 func (t *term) request(r graph.Record, wish *graph.Wish, expiry time.Time) graph.Subscription {
@@ -149,15 +226,15 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 	t.learn(now, e, o)
 	record := o.change.Record
 	if o.change.Forget {
-		if len(e.unsaved) == 0 {
-			t.drop(e)
+		if e.debt == nil {
+			t.drop(now, e)
 			return nil
 		}
 		record.ID, record.Ambiguous = "", false // nothing is left but to forget it
 	}
 	t.set(e, record)
 	// The other gens of the name too: one may be replaced now.
-	for _, sibling := range t.names[record.Name] {
+	for sibling := t.names[record.Name]; sibling != nil; sibling = sibling.next {
 		t.wake(now, sibling)
 	}
 	return nil
@@ -165,21 +242,24 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 
 // storeAnswered notes whether the store takes writes, and when to try again.
 func (t *term) storeAnswered(now time.Time, e *entry, o outcome) {
-	e.unsaved = o.unsaved
+	e.owe(o.unsaved)
 	if o.saveErr == nil {
-		e.saveTries = 0
 		if t.storeAway {
 			t.storeAway = false
 			t.log.Info("store takes writes again")
-			for _, other := range t.entries {
-				other.saveAt = now
+			for other := range t.all {
+				if other.debt != nil {
+					other.debt.at = now
+				}
 			}
 			t.wakeAll(now)
 		}
 		return
 	}
-	e.saveTries++
-	e.saveAt = now.Add(backoff(saveBase, saveMax, e.saveTries, t.m.cfg.Rand.Float64()))
+	if e.debt != nil {
+		e.debt.tries++
+		e.debt.at = now.Add(backoff(saveBase, saveMax, e.debt.tries, t.m.cfg.Rand.Float64()))
+	}
 	if !t.storeAway {
 		t.storeAway = true
 		t.log.Warn("store does not take writes, renewing from memory; nothing is created or deleted",
@@ -196,12 +276,46 @@ const (
 // learn takes from an answer what concerns more than its record: a limit that
 // Graph named, or a wait that the whole budget has to keep.
 func (t *term) learn(now time.Time, e *entry, o outcome) {
-	if limit, kind := t.limitOf(e.record.Resource, o.callErr); limit > 0 {
+	if limit, kind, _ := t.limitOf(e.record.Resource, o.callErr); limit > 0 {
 		t.limits[kind] = limit
 	}
-	if e.tenant != nil && graph.Classify(o.callErr) == graph.ReasonThrottled {
+	if e.tenant == nil {
+		return
+	}
+	fault, _ := errors.AsType[*graph.Error](o.callErr)
+	if graph.Classify(o.callErr) == graph.ReasonThrottled || fault != nil && fault.Unsent {
+		// Not one subscription's trouble: the whole budget waits.
 		e.tenant.writes.pause(latest(now.Add(retryAfter(o.callErr)), o.change.Record.NextAt))
 	}
+}
+
+// bequeath hands what an older gen leaves to the gen that is wished for: the
+// gap that it began, and the place that it held. It is false while that cannot
+// be done; then the older one has to stay a little longer.
+func (t *term) bequeath(ctx context.Context, e *entry) bool {
+	wish := t.wishes[e.record.Name]
+	if wish == nil || wish.Gen == e.record.Gen {
+		return true
+	}
+	heir := t.find(graph.Key{Name: wish.Name, Gen: wish.Gen})
+	switch {
+	case heir == nil, heir.tenant == nil, heir.record.ID != "":
+		return true // settling the end closes the gap
+	case heir.busy:
+		return false
+	}
+	r := heir.record
+	if !e.record.LostAt.IsZero() && r.LostAt.IsZero() {
+		r.LostAt, r.LostCause = e.record.LostAt, e.record.LostCause
+	}
+	if r.Reason == graph.ReasonConflict || r.Reason == graph.ReasonQuota {
+		r.NextAt = time.Time{} // what held its place is gone
+	}
+	if r != heir.record {
+		t.set(heir, r)
+		t.keep(ctx, heir)
+	}
+	return true
 }
 
 // callContext gives a context for a call that outlives its term by grace, so
@@ -230,35 +344,60 @@ func (t *term) report(e *entry, a Action, o outcome) {
 	if a.Verb == Renew {
 		t.m.metrics.countRenewal(o.callErr)
 	}
+	if o.callErr == nil && !o.asked.IsZero() {
+		e.compare(log, o.asked, r.ExpiresAt)
+	}
 	switch {
 	case o.callErr != nil && o.change.Opened == nil && !o.change.Forget:
 		if r.Reason != e.record.Reason {
 			log.Warn("call failed, trying again", "operation", string(a.Verb), "reason", string(r.Reason),
 				"attempt", r.Attempt, "retry_at", r.NextAt, "error", r.Detail)
 		}
-		return
 	case o.change.Opened != nil:
 		log.Warn("subscription lost", "cause", string(o.change.Opened.Cause),
 			"former_subscription_id", e.record.ID, "lost_since", o.change.Opened.From)
+	case a.Verb == Renew:
+		log.Info("subscription renewed", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
+	case a.Verb == Delete:
+		log.Info("subscription deleted", "former_subscription_id", e.record.ID)
+	case r.ID != "" && e.record.ID == "":
+		t.reportBegin(log, a, o)
+	}
+}
+
+// reportBegin tells of a subscription that lives from now on.
+func (t *term) reportBegin(log *slog.Logger, a Action, o outcome) {
+	r := o.change.Record
+	switch gap := o.change.Closed; {
+	case gap != nil:
+		t.m.metrics.recreated.WithLabelValues(string(gap.Cause)).Inc()
+		log.Info("subscription recreated", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt,
+			"gap_seconds", gap.To.Sub(gap.From).Seconds())
+	case a.Verb == Create:
+		log.Info("subscription created", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
+	default:
+		log.Info("subscription adopted", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
+	}
+}
+
+// grantTolerance is what rounding and a slow answer may make of a lifetime.
+const grantTolerance = time.Minute
+
+// compare says once when Graph grants another lifetime than was asked for. The
+// plan follows what was granted in any case.
+func (e *entry) compare(log *slog.Logger, asked, granted time.Time) {
+	was := e.odd
+	switch more := granted.Sub(asked); {
+	case more > grantTolerance:
+		e.odd = "raised"
+	case more < -grantTolerance:
+		e.odd = "cut"
+	default:
+		e.odd = ""
+	}
+	if e.odd == was || e.odd == "" {
 		return
 	}
-	switch a.Verb {
-	case Create, Adopt:
-		if gap := o.change.Closed; gap != nil {
-			t.m.metrics.recreated.WithLabelValues(string(gap.Cause)).Inc()
-			log.Info("subscription recreated", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt,
-				"gap_seconds", gap.To.Sub(gap.From).Seconds())
-			return
-		}
-		if a.Verb == Adopt {
-			log.Info("subscription adopted", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
-			return
-		}
-		log.Info("subscription created", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
-	case Renew:
-		log.Info("subscription renewed", "expires_at", r.ExpiresAt, "renew_at", r.RenewAt)
-	case Delete:
-		log.Info("subscription deleted", "former_subscription_id", e.record.ID)
-	case Wait, Check, List, Forget, Lapse:
-	}
+	log.Warn("graph granted another lifetime than was asked for, planning by what was granted",
+		"asked_until", asked, "expires_at", granted, "lifetime", e.odd)
 }

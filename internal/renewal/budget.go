@@ -15,13 +15,14 @@ const (
 	budgetWindow    = 20 * time.Second
 	// burstShare keeps any 20-second window within the limit: a bucket that is
 	// full at its start gives this share on top of what flows in.
-	burstShare = 0.05
+	burstShare = 0.02
 )
 
 // budget is a token bucket for calls to Graph that a throttled answer pauses.
 // It is used by the manager's loop alone.
 type budget struct {
 	limiter *rate.Limiter
+	share   float64
 	paused  time.Time
 }
 
@@ -32,7 +33,7 @@ func newBudget(now time.Time, writes int, share, scale float64) *budget {
 	perWindow := float64(writes) * share
 	burst := max(1, int(perWindow*burstShare))
 	flow := rate.Limit(perWindow * (1 - burstShare) / budgetWindow.Seconds() * max(scale, 1))
-	b := &budget{limiter: rate.NewLimiter(flow, burst)}
+	b := &budget{limiter: rate.NewLimiter(flow, burst), share: share}
 	b.limiter.AllowN(now, burst-1)
 	return b
 }
@@ -60,5 +61,8 @@ func (b *budget) pause(until time.Time) {
 
 // left is the share of the burst that is there now, between 0 and 1.
 func (b *budget) left(now time.Time) float64 {
+	if now.Before(b.paused) {
+		return 0
+	}
 	return min(1, max(0, b.limiter.TokensAt(now)/float64(b.limiter.Burst())))
 }

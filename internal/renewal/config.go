@@ -71,7 +71,7 @@ type Config struct {
 	Identity identity
 	Rules    *graph.Rules
 	Policy   Policy
-	// Parallel is how many calls to Graph may be under way, 16 when 0.
+	// Parallel is how many calls to Graph may be under way, 512 when 0.
 	Parallel int
 	// Prove returns once Graph can be expected to reach our listener, or an
 	// error. No create is sent before it returned nil or ProveFor passed.
@@ -79,7 +79,10 @@ type Config struct {
 	ProveFor time.Duration
 	// Grace is how long a call that is under way may go on when the process
 	// stops, 2 s when 0. A lost lease ends it at once.
-	Grace      time.Duration
+	Grace time.Duration
+	// Left says how long nobody else will lead, as far as this process knows;
+	// for ever when nil. A write that does not fit in waits.
+	Left       func() time.Duration
 	Rand       *rand.Rand
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -87,10 +90,13 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Parallel == 0 {
-		c.Parallel = 16
+		c.Parallel = 512
 	}
 	if c.Grace == 0 {
 		c.Grace = 2 * time.Second
+	}
+	if c.Left == nil {
+		c.Left = unlimited
 	}
 	if c.ProveFor == 0 {
 		c.ProveFor = 2 * time.Minute

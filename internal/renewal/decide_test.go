@@ -23,9 +23,9 @@ func TestDecideOne(t *testing.T) {
 	})
 	unsure := with(none, func(r *graph.Record) { r.Ambiguous, r.NextAt = true, in(-1) })
 	listed := func(at time.Time, found ...graph.Subscription) *renewal.Listing {
-		l := &renewal.Listing{At: at, Found: map[graph.Key]graph.Subscription{}}
-		for _, sub := range found {
-			l.Found[graph.Key{Name: "a", Gen: "g"}] = sub
+		l := &renewal.Listing{At: at, Found: map[graph.Key][]graph.Subscription{}}
+		if len(found) > 0 {
+			l.Found[graph.Key{Name: "a", Gen: "g"}] = found
 		}
 		return l
 	}
@@ -45,6 +45,9 @@ func TestDecideOne(t *testing.T) {
 		{"unsure, listed and absent", renewal.Situation{Wish: wish, Record: unsure, MayCreate: true, Listing: listed(now)}, renewal.Create, now},
 		{"unsure, listed, absent, not allowed", renewal.Situation{Wish: wish, Record: unsure, Listing: listed(now)}, renewal.Wait, renewal.Never()},
 		{"unsure, listed and found", renewal.Situation{Wish: wish, Record: unsure, Listing: listed(now, graph.Subscription{ID: "s1"})}, renewal.Adopt, now},
+		{"conflict", renewal.Situation{Wish: wish, Record: with(none, func(r *graph.Record) { r.ConflictID = "x" }), MayCreate: true}, renewal.Inspect, now},
+		{"gone, then no quota", renewal.Situation{Wish: wish, Record: with(unsure, func(r *graph.Record) { r.FormerID, r.Reason = "s1", graph.ReasonQuota }), MayCreate: true}, renewal.Seek, now},
+		{"gone, then no quota, sought", renewal.Situation{Wish: wish, Record: with(unsure, func(r *graph.Record) { r.FormerID, r.Sought, r.Reason = "s1", true, graph.ReasonQuota }), MayCreate: true}, renewal.List, now},
 		{"alive", renewal.Situation{Wish: wish, Record: live}, renewal.Wait, in(30)},
 		{"due", renewal.Situation{Wish: wish, Record: with(live, func(r *graph.Record) { r.RenewAt = now })}, renewal.Renew, now},
 		{"due, store away", renewal.Situation{Wish: wish, Record: with(live, func(r *graph.Record) { r.RenewAt = in(-1) })}, renewal.Renew, now},
@@ -70,7 +73,7 @@ func TestDecideOne(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			action, wake := renewal.DecideOne(now, test.s, renewal.DefaultPolicy())
+			action, wake := renewal.DecideOne(now, test.s)
 			if action.Verb != test.want {
 				t.Fatalf("DecideOne = %s, want %s", action.Verb, test.want)
 			}

@@ -1,7 +1,11 @@
 package renewal
 
 import (
+	"log/slog"
+	"math/rand/v2"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
 )
@@ -14,4 +18,20 @@ func Settle(now time.Time, s Situation, a Action, sub graph.Subscription, err er
 // React is react, for tests.
 func React(now time.Time, r graph.Record, item graph.LifecycleItem, p Policy) (graph.Change, bool) {
 	return react(now, r, item, p)
+}
+
+// Hold gives all that a term keeps of records and their wishes, for weighing.
+func Hold(wishes []graph.Wish, records []graph.Record) any {
+	now := time.Now()
+	t := newTerm(&Manager{cfg: Config{Policy: DefaultPolicy(), Rand: rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler)}, metrics: &metrics{
+		subscriptions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "x", Help: "x"}, []string{"state"}),
+	}}, 1)
+	t.setTenants(now, []Tenant{{Name: "contoso", App: "hooks", Scale: 1, QuotaShare: 1}})
+	for _, r := range records {
+		t.add(now, r)
+	}
+	for i := range wishes {
+		t.wishes[wishes[i].Name] = &wishes[i]
+	}
+	return t
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,9 +34,12 @@ type fakeGraph struct {
 	ahead time.Duration // of our clock
 	// tooLong counts requests beyond the maximum by Graph's clock.
 	tooLong int
-	live    map[string]graph.Subscription
-	next    int
-	calls   []string
+	least   time.Duration // less is raised to it
+	// shown changes what a listing gives; nil leaves it. Guarded by mu.
+	shown func([]graph.Subscription) []graph.Subscription
+	live  map[string]graph.Subscription
+	next  int
+	calls []string
 }
 
 func newFakeGraph(life time.Duration) *fakeGraph {
@@ -83,6 +87,9 @@ func (f *fakeGraph) Create(ctx context.Context, sub graph.Subscription) (graph.S
 func (f *fakeGraph) now() time.Time { return time.Now().Add(f.ahead) }
 
 func (f *fakeGraph) grant(asked time.Time) time.Time {
+	if raised := f.now().Add(f.least); asked.Before(raised) {
+		return raised
+	}
 	if most := f.now().Add(f.life); asked.After(most) {
 		f.tooLong++
 		return most
@@ -132,6 +139,10 @@ func (f *fakeGraph) List(ctx context.Context) (subs []graph.Subscription, err er
 			sub.ClientState = ""
 			subs = append(subs, sub)
 		}
+		if f.shown != nil {
+			slices.SortFunc(subs, func(a, b graph.Subscription) int { return strings.Compare(a.ID, b.ID) })
+			subs = f.shown(subs)
+		}
 		return nil
 	})
 	return subs, err
@@ -180,6 +191,9 @@ func (f *fakeGraph) ids() []string {
 type fakeStore struct {
 	mu        sync.Mutex
 	away      bool
+	forgetful bool // a fault that is planted: creates are not announced
+	failSaves int  // so many saves fail
+	now, most int  // saves under way, and the most there ever were
 	term      int64
 	wishes    []graph.Wish
 	records   map[graph.Key]graph.Record
@@ -189,6 +203,7 @@ type fakeStore struct {
 	lifecycle []graph.LifecycleItem
 	settled   []string
 	pending   chan struct{}
+	onSave    func() // called before each change that is saved, nil for nothing; guarded by mu
 }
 
 func newFakeStore() *fakeStore {
@@ -208,6 +223,12 @@ func (f *fakeStore) do(term int64, write func()) error {
 	}
 	write()
 	return nil
+}
+
+func (f *fakeStore) setOnSave(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.onSave = do
 }
 
 func (f *fakeStore) setAway(away bool) {
@@ -236,7 +257,30 @@ func (f *fakeStore) Records(context.Context) (records []graph.Record, err error)
 }
 
 func (f *fakeStore) Save(_ context.Context, term int64, c graph.Change) error {
+	f.mu.Lock()
+	fails := f.failSaves > 0
+	if fails {
+		f.failSaves--
+	}
+	f.now++
+	f.most = max(f.most, f.now)
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.now--
+		f.mu.Unlock()
+	}()
+	time.Sleep(time.Millisecond) // as long as a sync takes
+	if fails {
+		return fmt.Errorf("fake: %w", graph.ErrStoreUnavailable)
+	}
 	return f.do(term, func() {
+		if f.onSave != nil {
+			f.onSave()
+		}
+		if f.forgetful && c.Record.ID == "" && c.Record.Ambiguous {
+			c.Record.Ambiguous = false
+		}
 		if c.Forget {
 			delete(f.records, c.Record.Key())
 		} else {
@@ -293,6 +337,24 @@ func (f *fakeStore) record(t *testing.T, name, gen string) graph.Record {
 	return r
 }
 
+// spanOfRenewals gives the first and the last planned renewal.
+func (f *fakeStore) spanOfRenewals() (earliest, latest time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.records {
+		if r.ID == "" {
+			continue
+		}
+		if earliest.IsZero() || r.RenewAt.Before(earliest) {
+			earliest = r.RenewAt
+		}
+		if r.RenewAt.After(latest) {
+			latest = r.RenewAt
+		}
+	}
+	return earliest, latest
+}
+
 // fakeIdentity puts name and gen into the URL in plain text.
 type fakeIdentity struct{}
 
@@ -317,6 +379,8 @@ type world struct {
 	store   *fakeStore
 	manager *renewal.Manager
 	prove   func(context.Context) error
+	left    atomic.Int64 // what is left of leadership; for ever at first
+	log     *switchLog
 	cancel  context.CancelCauseFunc
 	done    chan error
 }
@@ -334,11 +398,13 @@ func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, graph: g, store: s, prove: func(context.Context) error { return nil }}
+	w := &world{t: t, graph: g, store: s, log: &switchLog{}, prove: func(context.Context) error { return nil }}
+	w.left.Store(math.MaxInt64)
 	w.manager, err = renewal.New(renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(ctx context.Context) error { return w.prove(ctx) },
-		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Left:  func() time.Duration { return time.Duration(w.left.Load()) },
+		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: w.log.logger(), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package renewal
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -45,27 +46,10 @@ func (t *term) lifecycle(ctx context.Context) {
 }
 
 // reactAll changes the records that the items name, stores that, and only then
-// lets go of the items. A busy record keeps its items for the next time.
+// lets go of the items. An item whose record is busy, or owes the store older
+// changes, waits for the next time.
 func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.LifecycleItem) {
-	var done []string
-	var changes []graph.Change
-	touched := map[*entry]bool{}
-	for _, item := range items {
-		e := t.entries[graph.Key{Name: item.Name, Gen: item.Gen}]
-		if e != nil && e.busy {
-			continue
-		}
-		done = append(done, item.ID)
-		if e == nil || e.tenant == nil || e.record.ID != item.SubscriptionID {
-			continue // of a former subscription: nothing to do
-		}
-		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
-			changes = append(changes, change)
-			t.log.InfoContext(ctx, "lifecycle event", "subscription", item.Name, "event", item.Event)
-			t.set(e, change.Record)
-			touched[e] = true
-		}
-	}
+	done, touched := t.gather(ctx, now, items)
 	if len(done) < len(items) || len(items) == lifecycleBatch {
 		t.lifecycleAt = now.Add(lifecycleAgain)
 	}
@@ -78,22 +62,61 @@ func (t *term) reactAll(ctx context.Context, now time.Time, items []graph.Lifecy
 		e.tenant.ready.remove(e)
 	}
 	t.job(ctx, func() func(time.Time) error {
-		_, err := t.save(ctx, changes)
+		left := map[*entry][]graph.Change{}
+		var err error
+		for e, changes := range touched {
+			if err == nil {
+				changes, err = t.save(ctx, changes)
+			}
+			left[e] = changes
+		}
 		if err == nil {
 			err = t.m.cfg.Store.SettleLifecycle(ctx, t.id, done)
 		}
-		return func(now time.Time) error {
-			for e := range touched {
-				e.busy = false
-				t.wake(now, e)
-			}
-			if err != nil {
-				t.lifecycleAt = now.Add(lifecycleAgain)
-				t.log.WarnContext(ctx, "lifecycle reaction not stored, trying again", "error", err.Error())
-			}
-			return fatal(err)
-		}
+		return func(now time.Time) error { return t.reactedAll(ctx, now, left, done, err) }
 	})
+}
+
+// gather reacts to the items that can be reacted to now, in memory.
+func (t *term) gather(ctx context.Context, now time.Time, items []graph.LifecycleItem) (done []string, touched map[*entry][]graph.Change) {
+	touched = map[*entry][]graph.Change{}
+	for _, item := range items {
+		e := t.find(graph.Key{Name: item.Name, Gen: item.Gen})
+		if e != nil && (e.busy || e.debt != nil) {
+			continue
+		}
+		done = append(done, item.ID)
+		if e == nil || e.tenant == nil || t.reacted[item.ID] || !strings.EqualFold(e.record.ID, item.SubscriptionID) {
+			continue // done already, or of a former subscription
+		}
+		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
+			stamp(&change, t.wishes[item.Name])
+			touched[e] = append(touched[e], change)
+			t.log.InfoContext(ctx, "lifecycle event", "subscription", item.Name, "event", item.Event)
+			t.set(e, change.Record)
+		}
+		t.reacted[item.ID] = true
+	}
+	return done, touched
+}
+
+// reactedAll takes up what the store did not take, so that neither a record nor
+// a gap is lost; the items stay in the store until it has all of it.
+func (t *term) reactedAll(ctx context.Context, now time.Time, left map[*entry][]graph.Change, done []string, err error) error {
+	for e, changes := range left {
+		e.busy = false
+		e.owe(append(e.owed(), changes...))
+		t.wake(now, e)
+	}
+	if err == nil {
+		for _, id := range done {
+			delete(t.reacted, id)
+		}
+		return nil
+	}
+	t.lifecycleAt = now.Add(lifecycleAgain)
+	t.log.WarnContext(ctx, "lifecycle reaction not stored, trying again", "error", err.Error())
+	return fatal(err)
 }
 
 // react says what a lifecycle event changes; ok is false when nothing. It is
@@ -111,14 +134,9 @@ func react(now time.Time, r graph.Record, item graph.LifecycleItem, p Policy) (c
 		return lost(now, r, r.GrantedAt, graph.GapRemoved), true
 	case eventMissed:
 		from := latest(r.CreatedAt, item.ReceivedAt.Add(-p.MissedWindow))
-		gap := graph.Gap{Name: r.Name, From: from, To: item.ReceivedAt, Cause: graph.GapMissed}
-		return graph.Change{
-			Record: r, Opened: &graph.Gap{Name: r.Name, From: from, Cause: graph.GapMissed}, Closed: &gap,
-			Events: []graph.Event{
-				gapEvent(graph.EventGapOpened, now, graph.Gap{Name: r.Name, From: from, Cause: graph.GapMissed}),
-				gapEvent(graph.EventGapClosed, now, gap),
-			},
-		}, true
+		c.Record = r
+		closeGap(&c, now, graph.Gap{Name: r.Name, From: from, To: item.ReceivedAt, Cause: graph.GapMissed})
+		return c, true
 	}
 	return graph.Change{}, false
 }

@@ -2,6 +2,7 @@ package renewal
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -46,7 +47,7 @@ func (t *term) listFailed(ctx context.Context, now time.Time, tenant *tenant, er
 	tenant.listReason = reason
 	t.log.WarnContext(ctx, "listing failed, trying again", "tenant", tenant.Name,
 		"reason", string(reason), "retry_at", tenant.listAt, "error", detail(err))
-	for _, e := range t.entries {
+	for e := range t.all {
 		if e.tenant == tenant && !e.busy && e.record.ID == "" && e.record.Ambiguous {
 			t.explain(ctx, e, reason, detail(err))
 		}
@@ -58,9 +59,15 @@ func (t *term) explain(ctx context.Context, e *entry, reason graph.Reason, text 
 	r := e.record
 	r.Reason, r.Detail = reason, text
 	t.set(e, r)
-	e.unsaved = append(e.unsaved, graph.Change{Record: r})
+	t.keep(ctx, e)
+}
+
+// keep stores a record that changed without a call.
+func (t *term) keep(ctx context.Context, e *entry) {
+	e.owe(append(e.owed(), graph.Change{Record: e.record}))
 	e.action = Action{Verb: Wait}
 	t.agenda.remove(e)
+	e.tenant.ready.remove(e)
 	t.start(ctx, e)
 }
 
@@ -68,26 +75,49 @@ func (t *term) explain(ctx context.Context, e *entry, reason graph.Reason, text 
 // entries. What is ours and has no record yet gets one: as a former gen it
 // stays until its replacement lives, and without a wish it is let go.
 func (t *term) listed(now time.Time, tenant *tenant, began time.Time, subs []graph.Subscription) {
-	found := map[graph.Key]graph.Subscription{}
+	found := map[graph.Key][]graph.Subscription{}
 	for _, sub := range subs {
-		key, ours := t.m.cfg.Identity.Ours(tenant.Name, sub)
-		if !ours {
-			continue
-		}
-		if other, twice := found[key]; !twice || sub.ExpiresAt.After(other.ExpiresAt) {
-			found[key] = sub
-		}
-		if t.entries[key] == nil {
-			t.add(now, graph.Record{
-				Name: key.Name, Gen: key.Gen, Tenant: tenant.Name, Resource: sub.Resource, ID: sub.ID,
-				State: graph.StateActive, ExpiresAt: sub.ExpiresAt, RenewAt: now,
-			})
+		if key, ours := t.m.cfg.Identity.Ours(tenant.Name, sub); ours {
+			found[key] = append(found[key], sub)
 		}
 	}
 	tenant.listing = &Listing{At: began, Found: found}
-	for _, e := range t.entries {
+	for key, twins := range found {
+		if t.find(key) == nil {
+			best, _ := tenant.listing.pick(key)
+			t.addLive(now, tenant, key, best)
+		}
+		t.repair(now, tenant, t.find(key), twins)
+	}
+	for e := range t.all {
 		if e.tenant == tenant && e.record.ID == "" {
 			t.wake(now, e)
 		}
+	}
+}
+
+func (t *term) addLive(now time.Time, tenant *tenant, key graph.Key, sub graph.Subscription) {
+	t.add(now, graph.Record{
+		Name: key.Name, Gen: key.Gen, Tenant: tenant.Name, Resource: sub.Resource, ID: sub.ID,
+		State: graph.StateActive, GrantedAt: now, ExpiresAt: sub.ExpiresAt, RenewAt: now,
+	})
+}
+
+// repair lets go of duplicates: the recorded one is kept, and each other gets
+// an entry like that of an older gen, which is deleted once the wish's own
+// lives. It acts only where one listing shows the recorded one beside the
+// others, since a listing that misses it proves nothing.
+func (t *term) repair(now time.Time, tenant *tenant, kept *entry, twins []graph.Subscription) {
+	if !slices.ContainsFunc(twins, func(sub graph.Subscription) bool { return sub.ID == kept.record.ID }) {
+		return
+	}
+	for _, sub := range twins {
+		key := graph.Key{Name: kept.record.Name, Gen: kept.record.Gen + graph.TwinMark + sub.ID}
+		if sub.ID == kept.record.ID || t.find(key) != nil {
+			continue
+		}
+		t.log.Warn("duplicate subscription is let go", "subscription", kept.record.Name,
+			"subscription_id", kept.record.ID, "duplicate_id", sub.ID)
+		t.addLive(now, tenant, key, sub)
 	}
 }

@@ -34,6 +34,9 @@ type Policy struct {
 	// MissedWindow is how far back a missed event may reach: as long as
 	// Graph tries to deliver.
 	MissedWindow time.Duration
+	// SweepEvery is the longest time between two listings of a tenant that
+	// nobody asked for.
+	SweepEvery time.Duration
 	// LimitFloor is asked for when Graph refuses a lifetime without saying
 	// which one it would take.
 	LimitFloor time.Duration
@@ -56,6 +59,7 @@ func DefaultPolicy() Policy {
 		CheckEvery:         2 * time.Second,
 		ReauthorizeSpacing: 10 * time.Minute,
 		MissedWindow:       4 * time.Hour,
+		SweepEvery:         24 * time.Hour,
 		LimitFloor:         time.Hour,
 	}
 }
@@ -68,7 +72,7 @@ func (p Policy) Compress(scale float64) Policy {
 	}
 	for _, d := range []*time.Duration{
 		&p.Margin, &p.MinSpacing, &p.RetryBase, &p.RetryMax, &p.ParkBase, &p.ParkMax, &p.Grace,
-		&p.CheckEvery, &p.ReauthorizeSpacing, &p.MissedWindow, &p.LimitFloor,
+		&p.CheckEvery, &p.ReauthorizeSpacing, &p.MissedWindow, &p.SweepEvery, &p.LimitFloor,
 	} {
 		*d = time.Duration(float64(*d) / scale)
 	}

@@ -11,18 +11,46 @@ import (
 type entry struct {
 	record graph.Record
 	tenant *tenant
+	next   *entry // another gen of the same name
+	orphan bool   // its tenant is not configured, and that was said
 	// action is what was decided and waits for budget or is under way.
 	action Action
 	// busy says that a job for it is under way; nothing else is started.
 	busy bool
-	// unsaved are changes that the store did not take yet, oldest first;
-	// saveAt is when to try again, after saveTries failures in a row.
-	unsaved   []graph.Change
-	saveAt    time.Time
-	saveTries int
+	// debt is what the store did not take yet, nil nearly always.
+	debt *debt
+	// odd says how the granted lifetime differed from what was asked for.
+	odd string
 
 	wake                          time.Time
 	atAgenda, atReady, atSoonness int // places in the three heaps, -1 when in none
+}
+
+// debt is what an entry owes the store.
+type debt struct {
+	changes []graph.Change // oldest first
+	at      time.Time      // when to offer them again
+	tries   int            // failures in a row
+}
+
+// owed gives the changes that the store did not take yet.
+func (e *entry) owed() []graph.Change {
+	if e.debt == nil {
+		return nil
+	}
+	return e.debt.changes
+}
+
+// owe replaces them.
+func (e *entry) owe(changes []graph.Change) {
+	switch {
+	case len(changes) == 0:
+		e.debt = nil
+	case e.debt == nil:
+		e.debt = &debt{changes: changes}
+	default:
+		e.debt.changes = changes
+	}
 }
 
 // queue is a heap of entries that knows where each of them is.

@@ -84,17 +84,9 @@ func (t *term) take(now time.Time, p picture, first bool) {
 	for i := range p.wishes {
 		wish := &p.wishes[i]
 		t.wishes[wish.Name] = wish
-		key := graph.Key{Name: wish.Name, Gen: wish.Gen}
-		if t.entries[key] != nil {
-			continue
-		}
-		t.add(now, graph.Record{
-			Name: wish.Name, Gen: wish.Gen, Tenant: wish.Tenant, Resource: wish.Resource,
-			State: graph.StatePending,
-			// A store that knows nothing of a tenant may be new, or lost: what
-			// we made there before has to be found again and not made twice.
-			Ambiguous: first && !known[wish.Tenant],
-		})
+		// A store that knows nothing of a tenant may be new, or lost: what we
+		// made there before has to be found again and not made twice.
+		t.pend(now, wish, first && !known[wish.Tenant])
 	}
 	if first {
 		t.lifecycleAt = now // what came while nobody led

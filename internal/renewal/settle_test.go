@@ -180,7 +180,7 @@ func TestSettleCreate(t *testing.T) {
 		{"quota", answered(graph.OperationCreate, 403, "ExtensionError", "[Status Code: Forbidden; Reason: Maximum number of subscriptions has been reached]"), graph.StateParked, graph.ReasonQuota, false, p.ParkBase / 2},
 		{"permission", answered(graph.OperationCreate, 403, "Forbidden", ""), graph.StateParked, graph.ReasonForbidden, false, p.ParkBase / 2},
 		{"invalid", answered(graph.OperationCreate, 400, "InvalidRequest", "resource is not supported"), graph.StateParked, graph.ReasonInvalid, false, p.ParkBase / 2},
-		{"conflict", answered(graph.OperationCreate, 409, "Conflict", ""), graph.StatePending, graph.ReasonConflict, true, p.RetryBase / 2},
+		{"conflict", answered(graph.OperationCreate, 409, "Conflict", ""), graph.StatePending, graph.ReasonConflict, true, p.CheckEvery / 2},
 		{"throttled", &graph.Error{Operation: graph.OperationCreate, Status: 429, Enveloped: true, Code: "TooManyRequests", RetryAfter: time.Hour}, graph.StatePending, graph.ReasonThrottled, false, time.Hour},
 		{"401", answered(graph.OperationCreate, 401, "InvalidAuthenticationToken", ""), graph.StatePending, graph.ReasonUnauthorized, false, p.RetryBase / 2},
 		{"handshake", answered(graph.OperationCreate, 400, "ValidationError", "Subscription validation request failed."), graph.StatePending, graph.ReasonHandshakeFailed, false, p.RetryBase / 2},
@@ -194,6 +194,28 @@ func TestSettleCreate(t *testing.T) {
 			}
 		})
 	}
+	t.Run("conflict that names an id", func(t *testing.T) {
+		const id = "22222222-2222-4222-8222-222222222222"
+		fault := answered(graph.OperationCreate, 409, "Conflict", "Subscription Id "+id+" already exists for the requested combination")
+		if got := do(none, graph.Subscription{}, fault).Record; got.ConflictID != id || got.Ambiguous {
+			t.Errorf("record %+v", got)
+		}
+	})
+	t.Run("conflict that stays", func(t *testing.T) {
+		fault := answered(graph.OperationCreate, 409, "Conflict", "")
+		again := do(do(none, graph.Subscription{}, fault).Record, graph.Subscription{}, fault)
+		if again.Record.State != graph.StateParked || len(again.Events) != 1 {
+			t.Errorf("change %+v", again)
+		}
+	})
+	t.Run("gone and then no quota", func(t *testing.T) {
+		r := none
+		r.FormerID, r.Sought = "s1", true
+		fault := answered(graph.OperationCreate, 403, "ExtensionError", "[Status Code: Forbidden; Reason: Maximum number of subscriptions has been reached]")
+		if got := do(r, graph.Subscription{}, fault).Record; !got.Ambiguous || got.Sought || got.State != graph.StateParked {
+			t.Errorf("record %+v", got)
+		}
+	})
 	t.Run("parked once", func(t *testing.T) {
 		fault := answered(graph.OperationCreate, 403, "Forbidden", "")
 		first := do(none, graph.Subscription{}, fault)

@@ -12,6 +12,10 @@ import (
 // what the margin of a request covers.
 const skewLimit = time.Minute
 
+// skewBelieved is the most that is allowed for. A clock that is further off
+// cannot sign in to anything; such a Date is some proxy's.
+const skewBelieved = 24 * time.Hour
+
 // skewed speaks Graph's time to Graph and ours to us: every instant that goes
 // out is moved forward by the skew and every one that comes in is moved back.
 type skewed struct {
@@ -20,7 +24,7 @@ type skewed struct {
 }
 
 func (s skewed) now() time.Duration {
-	if skew := s.skew(); skew.Abs() >= skewLimit {
+	if skew := s.skew(); skew.Abs() >= skewLimit && skew.Abs() <= skewBelieved {
 		return skew
 	}
 	return 0

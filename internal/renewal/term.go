@@ -26,7 +26,29 @@ type tenant struct {
 	listWanted, listBusy bool
 	listAt               time.Time
 	listAttempt          int
-	listReason           graph.Reason // why the last one failed, "" when it did not
+	// sweepAt is when to list although nobody asked, to find what was lost or
+	// doubled.
+	sweepAt    time.Time
+	running    int          // calls under way
+	trouble    int          // calls in a row that brought no answer
+	listReason graph.Reason // why the last one failed, "" when it did not
+}
+
+// slots is how many calls may be under way: fewer and fewer while none brings
+// an answer, so that a tenant that hangs holds up no other.
+func (t *tenant) slots() int { return max(1, slotsPerTenant>>min(t.trouble, 8)) }
+
+// slotsPerTenant suffices for the documented 25 writes a second where each
+// takes a little more than a second.
+const slotsPerTenant = 32
+
+func (t *tenant) answered(err error) {
+	fault, failed := errors.AsType[*graph.Error](err)
+	if failed && fault.Status == 0 || failed && fault.Unsent {
+		t.trouble++
+		return
+	}
+	t.trouble = 0
 }
 
 // term is the loop's state for one term of leadership. Everything but jobs
@@ -40,8 +62,7 @@ type term struct {
 	landed chan func(now time.Time) error
 
 	wishes   map[string]*graph.Wish
-	entries  map[graph.Key]*entry
-	names    map[string][]*entry // the same by name: one for each gen
+	names    map[string]*entry // by name; the gens of a name are linked
 	tenants  map[string]*tenant
 	apps     map[string]*budget
 	limits   map[string]time.Duration
@@ -52,6 +73,12 @@ type term struct {
 	loaded, proven, storeAway bool
 	lifecycleBusy             bool
 	lifecycleAt               time.Time // when to look again, zero when not asked for
+	// reacted are the lifecycle items that were reacted to and are not settled.
+	reacted map[string]bool
+	// storing is how many jobs have only the store to do with; waiting are
+	// those that come after them.
+	storing int
+	waiting []func()
 	// reloadBusy says that a reload is under way; reloadAgain that another is
 	// to follow, since the wishes changed meanwhile.
 	reloadBusy, reloadAgain bool
@@ -63,8 +90,8 @@ func newTerm(m *Manager, id int64) *term {
 	return &term{
 		m: m, id: id, log: m.cfg.Logger.With("term", id),
 		landed: make(chan func(time.Time) error),
-		wishes: map[string]*graph.Wish{}, entries: map[graph.Key]*entry{}, names: map[string][]*entry{},
-		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[string]time.Duration{},
+		wishes: map[string]*graph.Wish{}, names: map[string]*entry{},
+		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[string]time.Duration{}, reacted: map[string]bool{},
 		agenda: newAgenda(), soonness: newSoonness(),
 	}
 }
@@ -78,7 +105,7 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 		}
 	}
 	for _, cfg := range list {
-		if t.apps[cfg.App] == nil {
+		if app := t.apps[cfg.App]; app == nil || app.share != cfg.QuotaShare {
 			t.apps[cfg.App] = newBudget(now, writesPerApp, cfg.QuotaShare, cfg.Scale)
 		}
 		known := t.tenants[cfg.Name]
@@ -88,29 +115,43 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 				writes: newBudget(now, writesPerTenant, cfg.QuotaShare, cfg.Scale),
 				lists:  newBudget(now, listsPerTenant, cfg.QuotaShare, cfg.Scale),
 			}
+			known.policy = t.m.cfg.Policy.Compress(cfg.Scale)
+			known.sweepAt = now.Add(t.sweepEvery(known))
 			t.tenants[cfg.Name] = known
+		} else if known.QuotaShare != cfg.QuotaShare {
+			known.writes = newBudget(now, writesPerTenant, cfg.QuotaShare, cfg.Scale)
+			known.lists = newBudget(now, listsPerTenant, cfg.QuotaShare, cfg.Scale)
 		}
 		if cfg.Skew != nil {
 			cfg.Client = skewed{cfg.Client, cfg.Skew}
 		}
 		known.Tenant, known.policy, known.app = cfg, t.m.cfg.Policy.Compress(cfg.Scale), t.apps[cfg.App]
 	}
-	for _, e := range t.entries {
+	for e := range t.all {
 		t.place(e)
 	}
+}
+
+// sweepEvery draws the time to the next sweep, so that thousands of tenants
+// spread out.
+func (t *term) sweepEvery(tenant *tenant) time.Duration {
+	every := tenant.policy.SweepEvery
+	return every/2 + time.Duration(t.m.cfg.Rand.Float64()*float64(every/2))
 }
 
 // place joins an entry with its tenant, which may have come, changed or gone.
 func (t *term) place(e *entry) {
 	to := t.tenants[e.record.Tenant]
-	if to == e.tenant {
+	if to == e.tenant && to != nil {
 		return
 	}
 	if e.tenant != nil {
 		e.tenant.ready.remove(e)
 	}
-	if e.tenant = to; to == nil {
-		t.agenda.remove(e)
+	told := e.orphan
+	e.tenant, e.orphan = to, to == nil
+	t.rank(e)
+	if e.orphan && !told {
 		t.log.Warn("subscription of a tenant that is not configured is left alone",
 			"subscription", e.record.Name, "tenant", e.record.Tenant)
 	}
@@ -124,7 +165,7 @@ func (t *term) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		now := time.Now()
+		now := time.Now().Round(0) // the wall clock: Graph's expiries are instants of it
 		wake := t.step(ctx, now)
 		timer.Reset(wake.Sub(now))
 		select {
@@ -155,6 +196,10 @@ func (t *term) job(ctx context.Context, work func() func(now time.Time) error) {
 	})
 }
 
+// longestSleep bounds how late the loop notices that the machine was paused,
+// during which its timers stood still.
+const longestSleep = 15 * time.Minute
+
 // step does all that can be done now and says when to look again.
 func (t *term) step(ctx context.Context, now time.Time) time.Time {
 	if !t.reloadAt.IsZero() && !now.Before(t.reloadAt) {
@@ -167,7 +212,7 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 		t.agenda.remove(e)
 		t.consider(ctx, now, e)
 	}
-	wake := now.Add(time.Hour)
+	wake := now.Add(longestSleep)
 	if e := t.agenda.first(); e != nil {
 		wake = earlier(wake, e.wake)
 	}
@@ -185,24 +230,32 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 
 // consider decides about one entry and sends it on its way.
 func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
-	if e.busy || e.tenant == nil {
+	if e.busy {
 		return
 	}
-	action, wake := DecideOne(now, t.situation(e), e.tenant.policy)
+	if e.tenant == nil {
+		t.considerOrphan(ctx, now, e)
+		return
+	}
+	action, wake := DecideOne(now, t.situation(e))
 	e.action = action
 	switch action.Verb {
 	case List:
 		e.tenant.listWanted = true
-	case Create, Renew, Check, Delete:
+	case Create, Renew, Check, Delete, Inspect, Seek:
 		e.tenant.ready.put(e)
 	case Adopt, Lapse:
 		t.start(ctx, e)
 	case Forget:
-		if len(e.unsaved) == 0 {
+		switch {
+		case e.debt != nil:
+			t.waitForStore(ctx, now, e, Never())
+		case t.bequeath(ctx, e):
 			t.start(ctx, e)
-			return
+		default:
+			e.wake = now.Add(time.Second)
+			t.agenda.put(e)
 		}
-		t.waitForStore(ctx, now, e, Never())
 	case Wait:
 		t.waitForStore(ctx, now, e, wake)
 	}
@@ -211,37 +264,63 @@ func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 // waitForStore lets an entry sleep until wake, or until the store is to be
 // offered again what it did not take.
 func (t *term) waitForStore(ctx context.Context, now time.Time, e *entry, wake time.Time) {
-	if len(e.unsaved) > 0 {
-		if !now.Before(e.saveAt) {
+	if e.debt != nil {
+		if !now.Before(e.debt.at) {
 			e.action = Action{Verb: Wait}
 			t.start(ctx, e)
 			return
 		}
-		wake = earlier(wake, e.saveAt)
+		wake = earlier(wake, e.debt.at)
 	}
 	e.wake = wake
 	t.agenda.put(e)
 }
 
+// considerOrphan decides about a record whose tenant is not configured: nobody
+// can call Graph for it, but once it has expired there is nothing left.
+func (t *term) considerOrphan(ctx context.Context, now time.Time, e *entry) {
+	if e.record.ID != "" && now.Before(e.record.ExpiresAt) {
+		e.wake = e.record.ExpiresAt
+		t.agenda.put(e)
+		return
+	}
+	if e.debt != nil {
+		t.waitForStore(ctx, now, e, Never())
+		return
+	}
+	e.action = Action{Verb: Forget}
+	t.start(ctx, e)
+}
+
 func (t *term) situation(e *entry) Situation {
 	wish := t.wishes[e.record.Name]
 	s := Situation{
-		Wish: wish, Record: e.record, Listing: e.tenant.listing,
+		Wish: wish, Record: e.record,
 		MayCreate: t.proven && !t.storeAway,
 		MayDelete: !t.storeAway,
 	}
+	if e.tenant != nil {
+		s.Listing = e.tenant.listing
+	}
 	if wish != nil && wish.Gen != e.record.Gen {
-		current := t.entries[graph.Key{Name: wish.Name, Gen: wish.Gen}]
-		s.Replaced = current != nil && current.record.ID != ""
+		current := t.find(graph.Key{Name: wish.Name, Gen: wish.Gen})
+		if s.Replaced = current != nil && current.record.ID != "" && !current.ending(); s.Replaced {
+			s.ReplacedAt = current.record.CreatedAt
+		}
 	}
 	return s
 }
 
 // dispatch starts what waits in a tenant, most urgent first, as far as the
-// budgets and the number of parallel calls allow, and says when there may be
-// budget for more.
+// budgets, the number of parallel calls and what is left of leadership allow,
+// and says when that may be more.
 func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time.Time {
-	wake := now.Add(time.Hour)
+	wake := now.Add(longestSleep)
+	if !now.Before(tenant.sweepAt) {
+		tenant.listWanted = true
+		tenant.sweepAt = now.Add(t.sweepEvery(tenant))
+	}
+	wake = earlier(wake, tenant.sweepAt)
 	if tenant.listWanted && !tenant.listBusy {
 		if at := latest(tenant.listAt, tenant.lists.next(now)); at.After(now) {
 			wake = earlier(wake, at)
@@ -251,14 +330,15 @@ func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time
 		}
 	}
 	for e := tenant.ready.first(); e != nil; e = tenant.ready.first() {
-		if t.running >= t.m.cfg.Parallel {
+		if t.running >= t.m.cfg.Parallel || tenant.running >= tenant.slots() {
 			return wake // a landing call looks again
 		}
-		if at := latest(tenant.writes.next(now), tenant.app.next(now)); at.After(now) {
+		at := latest(tenant.writes.next(now), tenant.app.next(now))
+		if at = latest(at, t.room(now, e.action.Verb)); at.After(now) {
 			return earlier(wake, at)
 		}
 		tenant.ready.remove(e)
-		if action, _ := DecideOne(now, t.situation(e), tenant.policy); action.Verb != e.action.Verb {
+		if action, _ := DecideOne(now, t.situation(e)); action.Verb != e.action.Verb {
 			t.wake(now, e) // it waited so long that something else is due
 			wake = now
 			continue
@@ -280,16 +360,18 @@ func latest(a, b time.Time) time.Time {
 // wake looks at an entry again, after something changed that a decision looks
 // at. One that is busy is looked at when its job has landed.
 func (t *term) wake(now time.Time, e *entry) {
-	if e.busy || e.tenant == nil {
+	if e.busy {
 		return
 	}
-	e.tenant.ready.remove(e)
+	if e.tenant != nil {
+		e.tenant.ready.remove(e)
+	}
 	e.wake = now
 	t.agenda.put(e)
 }
 
 func (t *term) wakeAll(now time.Time) {
-	for _, e := range t.entries {
+	for e := range t.all {
 		t.wake(now, e)
 	}
 }
@@ -297,12 +379,65 @@ func (t *term) wakeAll(now time.Time) {
 // add takes an entry for a record into the loop's hands.
 func (t *term) add(now time.Time, r graph.Record) {
 	e := &entry{record: r, wake: now, atAgenda: -1, atReady: -1, atSoonness: -1}
-	t.entries[r.Key()] = e
-	t.names[r.Name] = append(t.names[r.Name], e)
+	e.next = t.names[r.Name]
+	t.names[r.Name] = e
 	t.m.metrics.countState(r.State, 1)
-	t.rank(e)
 	t.place(e)
 	t.wake(now, e)
+}
+
+// ending says that the subscription is being deleted at this moment.
+func (e *entry) ending() bool { return e.busy && e.action.Verb == Delete }
+
+// pend makes an entry for a wish that has none.
+func (t *term) pend(now time.Time, wish *graph.Wish, ambiguous bool) {
+	if wish == nil || t.find(graph.Key{Name: wish.Name, Gen: wish.Gen}) != nil {
+		return
+	}
+	t.add(now, graph.Record{
+		Name: wish.Name, Gen: wish.Gen, Tenant: wish.Tenant, Resource: wish.Resource,
+		State: graph.StatePending, Ambiguous: ambiguous,
+	})
+}
+
+// find gives the entry of a name and gen, nil when there is none.
+func (t *term) find(key graph.Key) *entry {
+	for e := t.names[key.Name]; e != nil; e = e.next {
+		if e.record.Gen == key.Gen {
+			return e
+		}
+	}
+	return nil
+}
+
+// all is a sequence of all entries, of which the present one may be dropped.
+func (t *term) all(yield func(*entry) bool) {
+	for _, e := range t.names {
+		for e != nil {
+			next := e.next
+			if !yield(e) {
+				return
+			}
+			e = next
+		}
+	}
+}
+
+// unlink takes an entry out of those of its name.
+func (t *term) unlink(e *entry) {
+	name := e.record.Name
+	if first := t.names[name]; first == e {
+		if t.names[name] = e.next; e.next == nil {
+			delete(t.names, name)
+		}
+		return
+	}
+	for other := t.names[name]; other != nil; other = other.next {
+		if other.next == e {
+			other.next = e.next
+			return
+		}
+	}
 }
 
 // set replaces an entry's record.
@@ -313,22 +448,20 @@ func (t *term) set(e *entry, r graph.Record) {
 	t.rank(e)
 }
 
-func (t *term) drop(e *entry) {
+func (t *term) drop(now time.Time, e *entry) {
 	t.m.metrics.countState(e.record.State, -1)
 	t.agenda.remove(e)
 	t.soonness.remove(e)
 	if e.tenant != nil {
 		e.tenant.ready.remove(e)
 	}
-	delete(t.entries, e.record.Key())
-	gens := slices.DeleteFunc(t.names[e.record.Name], func(other *entry) bool { return other == e })
-	if t.names[e.record.Name] = gens; len(gens) == 0 {
-		delete(t.names, e.record.Name)
-	}
+	t.unlink(e)
+	// Somebody may have wished for it again while it was being let go.
+	t.pend(now, t.wishes[e.record.Name], false)
 }
 
 func (t *term) rank(e *entry) {
-	if e.record.ID != "" {
+	if e.record.ID != "" && e.tenant != nil {
 		t.soonness.put(e)
 	} else {
 		t.soonness.remove(e)

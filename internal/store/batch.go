@@ -15,7 +15,8 @@ type batch struct {
 
 	states      map[string][]any // ids by the state they get
 	quarantined map[notification.Reason][]any
-	seen        []any // keys and until
+	seen        []any            // keys and until
+	last        map[string]int64 // by name, when its last change came
 	deliveries  []any
 	lifecycle   []any
 	hooks       []func()
@@ -60,6 +61,12 @@ func (b *batch) route(row *stored, wish *wishEntry) {
 			row.subscription(), row.Type, micros(row.ReceivedAt))
 		return
 	}
+	if row.Kind == notification.KindChange {
+		if b.last == nil {
+			b.last = map[string]int64{}
+		}
+		b.last[row.Address.Name] = max(b.last[row.Address.Name], micros(row.ReceivedAt))
+	}
 	size, key := int64(len(row.Item)), row.key()
 	for _, sink := range wish.sinks {
 		if !b.store.cfg.Accepts(sink, &row.Notification) {
@@ -83,6 +90,9 @@ func (b *batch) write(ctx context.Context, t *transaction) error {
 		ON CONFLICT (key) DO UPDATE SET until = excluded.until`, 2, b.seen); err != nil {
 		return err
 	}
+	if err := b.writeLast(ctx, t); err != nil {
+		return err
+	}
 	if err := t.insert(ctx, `INSERT INTO delivery (notification_id, sink, key, next_at, bytes, created_at)
 		VALUES (?)`, 6, b.deliveries); err != nil {
 		return err
@@ -99,6 +109,16 @@ func (b *batch) write(ctx context.Context, t *transaction) error {
 	}
 	t.hooks = append(t.hooks, b.hooks...)
 	return nil
+}
+
+// writeLast notes when each name got its last change.
+func (b *batch) writeLast(ctx context.Context, t *transaction) error {
+	values := make([]any, 0, 2*len(b.last))
+	for name, at := range b.last {
+		values = append(values, name, at)
+	}
+	return t.insert(ctx, `INSERT INTO last_notification (name, at) VALUES (?)
+		ON CONFLICT (name) DO UPDATE SET at = excluded.at WHERE excluded.at > last_notification.at`, 2, values)
 }
 
 // quarantine moves rows out of what is forwarded.

@@ -12,10 +12,19 @@ import (
 // NewTerm issues the next term to holder, which ends the former one.
 func (s *Store) NewTerm(ctx context.Context, holder string) (int64, error) {
 	return write(ctx, s.engine, laneLeader, "issue a term", func(ctx context.Context, t *transaction) (term int64, err error) {
-		_, err = t.row(ctx, `UPDATE leader SET term = term + 1, holder = ? RETURNING term`, []any{holder}, &term)
+		_, err = t.row(ctx, `UPDATE leader SET term = term + 1, holder = ?, since = ? RETURNING term`,
+			[]any{holder, micros(t.now())}, &term)
 		t.afterCommit(func() { s.metrics.term.Set(float64(term)) })
 		return term, err
 	})
+}
+
+// Leader says to whom the newest term was issued and when; the term is 0 while
+// none was. Whether the holder still lives the store does not know.
+func (s *Store) Leader(ctx context.Context) (holder string, term int64, since time.Time, err error) {
+	var at int64
+	_, err = s.reader.row(ctx, `SELECT holder, term, since FROM leader`, nil, &holder, &term, &at)
+	return holder, term, instant(at), err
 }
 
 // lead runs a write of a term. It changes nothing when another term is the

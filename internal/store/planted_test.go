@@ -111,10 +111,10 @@ func faults() map[string]func(storetest.Store) storetest.Store {
 // fault after the other, and expects it to be found, by the case that is for
 // it.
 func TestPlantedFault(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SHORT: a claim that never ends is waited for")
 	}
-	t.Parallel()
 	if fault := os.Getenv(planted); fault != "" {
 		storetest.RunTests(t, func(t *testing.T) storetest.Opener {
 			t.Helper()

@@ -13,10 +13,19 @@ import (
 
 // Records gives all records, by name and gen.
 func (s *Store) Records(ctx context.Context) ([]graph.Record, error) {
+	return s.records(ctx, `ORDER BY name, gen`)
+}
+
+// RecordsOf gives the records of a name, by gen.
+func (s *Store) RecordsOf(ctx context.Context, name string) ([]graph.Record, error) {
+	return s.records(ctx, `WHERE name = ? ORDER BY gen`, name)
+}
+
+func (s *Store) records(ctx context.Context, which string, args ...any) ([]graph.Record, error) {
 	var records []graph.Record
 	err := s.reader.query(ctx, `SELECT name, gen, id, tenant, resource, state, reason, detail,
 		created_at, granted_at, expires_at, renew_at, attempt, next_at, ambiguous, lost_at, lost_cause, term
-		FROM subscription ORDER BY name, gen`, func(rows cursor) error {
+		FROM subscription `+which, func(rows cursor) error {
 		var r graph.Record
 		var createdAt, grantedAt, expiresAt, renewAt, nextAt, lostAt int64
 		err := rows.Scan(&r.Name, &r.Gen, &r.ID, &r.Tenant, &r.Resource, &r.State, &r.Reason, &r.Detail,
@@ -25,7 +34,7 @@ func (s *Store) Records(ctx context.Context) ([]graph.Record, error) {
 		r.RenewAt, r.NextAt, r.LostAt = instant(renewAt), instant(nextAt), instant(lostAt)
 		records = append(records, r)
 		return err
-	})
+	}, args...)
 	return records, err
 }
 
@@ -106,9 +115,10 @@ func (s *Store) putID(ctx context.Context, t *transaction, key graph.Key, former
 	if _, err := s.engine.enterRouter(ctx, t, true); err != nil {
 		return err
 	}
+	urlGen, _, _ := strings.Cut(key.Gen, graph.TwinMark)
 	if _, err := t.exec(ctx, `INSERT INTO subscription_id (id, name, gen, "from", "to") VALUES (?, ?, ?, ?, 0)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, gen = excluded.gen, "to" = 0`,
-		current, key.Name, key.Gen, micros(now)); err != nil {
+		current, key.Name, urlGen, micros(now)); err != nil {
 		return err
 	}
 	return s.releaseHeld(ctx, t, key.Name)
@@ -139,6 +149,7 @@ func eventRow(gen string, event *graph.Event) (notification.Row, error) {
 	return notification.Row{
 		Address:        notification.Address{Name: event.Name, Gen: gen},
 		SubscriptionID: event.ID,
+		TenantID:       event.TenantID,
 		ReceivedAt:     event.At,
 		Kind:           notification.KindOperation,
 		Origin:         notification.OriginGraphsubd,

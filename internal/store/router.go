@@ -200,6 +200,30 @@ func (s *Store) countStates(ctx context.Context) (map[string]int64, error) {
 	return states, err
 }
 
+// LastNotifications gives for each name when the last change that was routed
+// had arrived; a name that never got one is missing.
+func (s *Store) LastNotifications(ctx context.Context) (map[string]time.Time, error) {
+	return s.lastNotifications(ctx, `SELECT name, at FROM last_notification`)
+}
+
+// LastNotification is that of one name, zero when it never got one.
+func (s *Store) LastNotification(ctx context.Context, name string) (time.Time, error) {
+	last, err := s.lastNotifications(ctx, `SELECT name, at FROM last_notification WHERE name = ?`, name)
+	return last[name], err
+}
+
+func (s *Store) lastNotifications(ctx context.Context, query string, args ...any) (map[string]time.Time, error) {
+	last := map[string]time.Time{}
+	err := s.reader.query(ctx, query, func(rows cursor) error {
+		var name string
+		var at int64
+		err := rows.Scan(&name, &at)
+		last[name] = instant(at)
+		return err
+	}, args...)
+	return last, err
+}
+
 // Owner says whom a subscription id belongs or belonged to; found is false
 // for one that never was ours.
 func (s *Store) Owner(ctx context.Context, subscriptionID string) (owner notification.Address, found bool, err error) {

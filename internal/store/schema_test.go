@@ -98,8 +98,8 @@ func hasModel(t *testing.T, columnsOf func(t *testing.T, table string) []string)
 		}
 		tables++
 	}
-	if tables != 17 {
-		t.Errorf("the model has %d tables, want 17", tables)
+	if tables != 18 {
+		t.Errorf("the model has %d tables, want 18", tables)
 	}
 }
 

@@ -104,11 +104,10 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// Stats says how much the store holds.
-type Stats struct {
-	// New, Held, Routed and Duplicate are received rows by their state; a
-	// routed one is kept until its retention ends.
-	New, Held, Routed, Duplicate int64
+// Totals says what is not done with.
+type Totals struct {
+	// New and Held are received rows that are not routed yet.
+	New, Held int64
 	// Pending and Dead are deliveries by sink.
 	Pending, Dead map[string]int64
 	Quarantine    map[notification.Reason]int64
@@ -116,26 +115,41 @@ type Stats struct {
 	Bytes         int64 // of the database with its log
 }
 
-// Stats counts. It reads an index of all stored rows, so it is for people,
-// not for every scrape.
+// Totals costs next to nothing, however much is stored. What other processes
+// did of late may be missing.
+func (s *Store) Totals(ctx context.Context) (Totals, error) {
+	totals := Totals{
+		New: s.tally.unrouted(stateNew), Held: s.tally.unrouted(stateHeld),
+		Pending: s.tally.pendingRows(), Dead: s.tally.deadRows(),
+		Quarantine: s.tally.quarantineRows(), Bytes: s.engine.size(),
+	}
+	_, err := s.reader.row(ctx, `SELECT count(*) FROM gap WHERE state = 'open'`, nil, &totals.OpenGaps)
+	return totals, err
+}
+
+// Stats says how much the store holds.
+type Stats struct {
+	Totals
+	// Routed and Duplicate are received rows by their state; a routed one is
+	// kept until its retention ends.
+	Routed, Duplicate int64
+}
+
+// Stats counts. It reads an index of all stored rows, so it is not for every
+// look.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	if s.engine.shared() {
 		if err := s.tally.load(ctx, s.reader); err != nil {
 			return Stats{}, err
 		}
 	}
-	stats := Stats{
-		Pending: s.tally.pendingRows(), Dead: s.tally.deadRows(),
-		Quarantine: s.tally.quarantineRows(), Bytes: s.engine.size(),
-	}
-	states, err := s.countStates(ctx)
+	totals, err := s.Totals(ctx)
 	if err != nil {
 		return Stats{}, err
 	}
-	stats.New, stats.Held = states[stateNew], states[stateHeld]
-	stats.Routed, stats.Duplicate = states[stateRouted], states[stateDuplicate]
-	_, err = s.reader.row(ctx, `SELECT count(*) FROM gap WHERE state = 'open'`, nil, &stats.OpenGaps)
-	return stats, err
+	states, err := s.countStates(ctx)
+	totals.New, totals.Held = states[stateNew], states[stateHeld]
+	return Stats{Totals: totals, Routed: states[stateRouted], Duplicate: states[stateDuplicate]}, err
 }
 
 // untilNext waits for a token or d; it is false when ctx has ended.

@@ -10,8 +10,21 @@ import (
 
 // Wishes gives all wishes that are not deleted, by name.
 func (s *Store) Wishes(ctx context.Context) ([]graph.Wish, error) {
+	return s.wishes(ctx, `SELECT spec FROM wish WHERE deleted_at = 0 ORDER BY name`)
+}
+
+// Wish gives the wish of a name; found is false when nobody wishes for it.
+func (s *Store) Wish(ctx context.Context, name string) (wish graph.Wish, found bool, err error) {
+	wishes, err := s.wishes(ctx, `SELECT spec FROM wish WHERE deleted_at = 0 AND name = ?`, name)
+	if err != nil || len(wishes) == 0 {
+		return graph.Wish{}, false, err
+	}
+	return wishes[0], true, nil
+}
+
+func (s *Store) wishes(ctx context.Context, query string, args ...any) ([]graph.Wish, error) {
 	var wishes []graph.Wish
-	err := s.reader.query(ctx, `SELECT spec FROM wish WHERE deleted_at = 0 ORDER BY name`, func(rows cursor) error {
+	err := s.reader.query(ctx, query, func(rows cursor) error {
 		var spec []byte
 		if err := rows.Scan(&spec); err != nil {
 			return err
@@ -20,7 +33,7 @@ func (s *Store) Wishes(ctx context.Context) ([]graph.Wish, error) {
 		err := json.Unmarshal(spec, &wish)
 		wishes = append(wishes, wish)
 		return err
-	})
+	}, args...)
 	return wishes, err
 }
 

@@ -54,19 +54,19 @@ const (
 func NewService(t T, sim *Simulator, n int) *Service {
 	t.Helper()
 	s := &Service{t: t, dir: t.TempDir(), Public: FreeAddress(t)}
-	text := fmt.Sprintf(serviceConfig, s.Public, sim.Line.Graph, sim.Line.Login, sim.Line.CAFile, sim.Line.TimeScale)
+	text := fmt.Appendf(nil, serviceConfig, s.Public, sim.Line.Graph, sim.Line.Login, sim.Line.CAFile, sim.Line.TimeScale)
 	for i := range n {
-		text += fmt.Sprintf("  - {name: mailbox-%02[1]d, tenant: contoso, resource: users/u%[1]d/messages, changeTypes: [created], lifetime: 12h, sinks: [archive, notices]}\n", i)
+		text = fmt.Appendf(text, "  - {name: mailbox-%02[1]d, tenant: contoso, resource: users/u%[1]d/messages, changeTypes: [created], lifetime: 12h, sinks: [archive, notices]}\n", i)
 	}
-	s.Put("graphsubd.yaml", []byte(text))
+	s.Put("graphsubd.yaml", text)
 	s.Put("signing.key", []byte(SigningKey))
 	s.Put("client.secret", []byte(ClientSecret))
 	return s
 }
 
-// Start runs serve.
-func (s *Service) Start() *Process {
-	return Start(s.t, "serve", "--config", s.Path("graphsubd.yaml"), "--addresses-file", s.Path("addresses.json"))
+// Start runs serve, with more flags where they are given.
+func (s *Service) Start(flags ...string) *Process {
+	return Start(s.t, append([]string{"serve", "--config", s.Path("graphsubd.yaml"), "--addresses-file", s.Path("addresses.json")}, flags...)...)
 }
 
 // Path gives the path of a file of the service.
@@ -80,7 +80,8 @@ func (s *Service) Put(name string, content []byte) {
 	}
 }
 
-// Rewrite replaces a text in the configuration, as an editor does.
+// Rewrite replaces a text in the configuration, wherever it stands, as an
+// editor does.
 func (s *Service) Rewrite(from, to string) {
 	s.t.Helper()
 	text, err := os.ReadFile(s.Path("graphsubd.yaml"))
@@ -90,7 +91,7 @@ func (s *Service) Rewrite(from, to string) {
 	if !bytes.Contains(text, []byte(from)) {
 		s.t.Fatalf("the configuration has no %q", from)
 	}
-	s.Put("new.yaml", bytes.Replace(text, []byte(from), []byte(to), 1))
+	s.Put("new.yaml", bytes.ReplaceAll(text, []byte(from), []byte(to)))
 	if err := os.Rename(s.Path("new.yaml"), s.Path("graphsubd.yaml")); err != nil {
 		s.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -46,8 +47,8 @@ func Eventually(t T, within time.Duration, check func() error) {
 func Main(run func(t T)) (code int) {
 	m := &program{}
 	defer func() {
-		for i := len(m.cleanups) - 1; i >= 0; i-- {
-			m.cleanups[i]()
+		for _, cleanup := range slices.Backward(m.cleanups) {
+			cleanup()
 		}
 	}()
 	defer func() {
@@ -72,7 +73,7 @@ type program struct {
 }
 
 func (m *program) Helper()                  {}
-func (m *program) Context() context.Context { return context.Background() } //nolint:usetesting // This is no test.
+func (m *program) Context() context.Context { return context.Background() }
 func (m *program) Cleanup(do func())        { m.cleanups = append(m.cleanups, do) }
 func (m *program) Failed() bool             { return m.failed }
 

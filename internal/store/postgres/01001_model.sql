@@ -10,9 +10,10 @@
 CREATE TABLE leader (
   one    BIGINT  NOT NULL PRIMARY KEY CHECK (one = 1),
   term   BIGINT  NOT NULL,
-  holder TEXT COLLATE "C" NOT NULL
+  holder TEXT COLLATE "C" NOT NULL,
+  since  BIGINT  NOT NULL
 );
-INSERT INTO leader (one, term, holder) VALUES (1, 0, '');
+INSERT INTO leader (one, term, holder, since) VALUES (1, 0, '', 0);
 
 CREATE TABLE wish (
   name       TEXT COLLATE "C" NOT NULL PRIMARY KEY,
@@ -97,6 +98,12 @@ CREATE INDEX notification_new ON notification (id) WHERE state = 'new';
 CREATE INDEX notification_held ON notification (name) WHERE state = 'held';
 CREATE INDEX notification_held_since ON notification (received_at) WHERE state = 'held';
 CREATE TABLE notification_default PARTITION OF notification DEFAULT;
+
+-- One row for each name, so that nobody has to search the notifications.
+CREATE TABLE last_notification (
+  name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  at   BIGINT  NOT NULL
+);
 
 CREATE TABLE seen (
   key   BYTEA   NOT NULL PRIMARY KEY,
@@ -204,6 +211,7 @@ DROP TABLE lifecycle;
 DROP TABLE shard;
 DROP TABLE delivery;
 DROP TABLE seen;
+DROP TABLE last_notification;
 DROP TABLE notification;
 DROP TABLE post;
 DROP TABLE keyring;

@@ -7,9 +7,10 @@
 CREATE TABLE leader (
   one    INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
   term   INTEGER NOT NULL,
-  holder TEXT    NOT NULL
+  holder TEXT    NOT NULL,
+  since  INTEGER NOT NULL
 ) STRICT;
-INSERT INTO leader (one, term, holder) VALUES (1, 0, '');
+INSERT INTO leader (one, term, holder, since) VALUES (1, 0, '', 0);
 
 CREATE TABLE wish (
   name       TEXT    NOT NULL PRIMARY KEY,
@@ -93,6 +94,12 @@ CREATE TABLE notification (
 CREATE INDEX notification_state ON notification (state, id);
 CREATE INDEX notification_held ON notification (name) WHERE state = 'held';
 CREATE INDEX notification_held_since ON notification (received_at) WHERE state = 'held';
+
+-- One row for each name, so that nobody has to search the notifications.
+CREATE TABLE last_notification (
+  name TEXT    NOT NULL PRIMARY KEY,
+  at   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE seen (
   key   BLOB    NOT NULL PRIMARY KEY,
@@ -200,6 +207,7 @@ DROP TABLE lifecycle;
 DROP TABLE shard;
 DROP TABLE delivery;
 DROP TABLE seen;
+DROP TABLE last_notification;
 DROP TABLE notification;
 DROP TABLE post;
 DROP TABLE keyring;

@@ -15,6 +15,8 @@ import (
 func leaderCases() map[string]func(*world) {
 	return map[string]func(*world){
 		"TermsRise":                   termsRise,
+		"LeaderIsKnown":               leaderIsKnown,
+		"OneNameIsFound":              oneNameIsFound,
 		"FormerTermChangesNothing":    formerTermChangesNothing,
 		"WishesAreASetPerSource":      wishesAreASetPerSource,
 		"WishesOfTwoSourcesStayApart": wishesOfTwoSourcesStayApart,
@@ -36,6 +38,28 @@ func termsRise(w *world) {
 	must(t, err)
 	if w.term >= second || second >= third || w.term < 1 {
 		t.Errorf("terms %d, %d, %d", w.term, second, third)
+	}
+}
+
+func leaderIsKnown(w *world) {
+	t := w.t
+	s, err := w.open(t.Context(), store.Config{Owner: "first"})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	holder, term, since, err := s.Leader(t.Context())
+	must(t, err)
+	if holder != "" || term != 0 || !since.IsZero() {
+		t.Errorf("a new store knows the leader %q of term %d since %v", holder, term, since)
+	}
+	before := time.Now()
+	issued, err := s.NewTerm(t.Context(), "holder")
+	must(t, err)
+	holder, term, since, err = s.Leader(t.Context())
+	must(t, err)
+	equal(t, "holder", holder, "holder")
+	equal(t, "term", term, issued)
+	if since.Before(before.Truncate(time.Microsecond)) || since.After(time.Now()) {
+		t.Errorf("since %v", since)
 	}
 }
 
@@ -173,6 +197,36 @@ func recordsAreKept(w *world) {
 	if !reflect.DeepEqual(got, []graph.Record{plain}) {
 		t.Fatalf("records %+v, want %+v", got, plain)
 	}
+}
+
+func oneNameIsFound(w *world) {
+	t := w.t
+	w.begin(store.Config{})
+	ctx := t.Context()
+	other := wish()
+	other.Name = "rooms"
+	w.wish(wish(), other)
+	older := record(id2)
+	older.Gen = "gen0000000"
+	w.save(older)
+	got, found, err := w.Wish(ctx, name)
+	must(t, err)
+	if !found || !reflect.DeepEqual(got, wish()) {
+		t.Errorf("found %v: %+v", found, got)
+	}
+	records, err := w.RecordsOf(ctx, name)
+	must(t, err)
+	equal(t, "records", len(records), 2)
+	equal(t, "first", records[0].ID, id2)
+	equal(t, "second", records[1].ID, id1)
+
+	w.wish(other)
+	_, found, err = w.Wish(ctx, name)
+	must(t, err)
+	equal(t, "a deleted wish is found", found, false)
+	records, err = w.RecordsOf(ctx, "rooms")
+	must(t, err)
+	equal(t, "records of another", len(records), 0)
 }
 
 func gapsAreKept(w *world) {

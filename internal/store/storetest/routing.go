@@ -23,6 +23,7 @@ func routingCases() map[string]func(*world) {
 		"RouteFansOut":                    routeFansOut,
 		"RouteSeesNewWishesAtOnce":        routeSeesNewWishesAtOnce,
 		"RouteTakesNoMoreThanAsked":       routeTakesNoMoreThanAsked,
+		"RouteNotesTheLastChange":         routeNotesTheLastChange,
 		"RunRoutes":                       runRoutes,
 	}
 }
@@ -266,6 +267,43 @@ func routeTakesNoMoreThanAsked(w *world) {
 	n, err := w.Route(t.Context(), 0)
 	must(t, err)
 	equal(t, "rows taken of none", n, 0)
+}
+
+func routeNotesTheLastChange(w *world) {
+	t := w.t
+	w.begin(store.Config{})
+	ctx := t.Context()
+	at := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
+	last := func() time.Time {
+		all, err := w.LastNotifications(ctx)
+		must(t, err)
+		one, err := w.LastNotification(ctx, name)
+		must(t, err)
+		equal(t, "the one of the name", one, all[name])
+		return one
+	}
+	row := func(n int, after time.Duration) notification.Row {
+		r := change(n)
+		r.ReceivedAt = at.Add(after)
+		return r
+	}
+	if got := last(); !got.IsZero() {
+		t.Errorf("a new store knows a last one, %v", got)
+	}
+	w.append(row(1, time.Minute), row(2, 2*time.Minute), row(3, time.Second))
+	w.route()
+	equal(t, "the last of a batch", last(), at.Add(2*time.Minute))
+	w.append(row(4, time.Minute))
+	w.route()
+	equal(t, "after an older one", last(), at.Add(2*time.Minute))
+
+	other, refused := row(5, 3*time.Minute), row(6, 4*time.Minute)
+	other.Kind, other.Type = notification.KindLifecycle, "missed"
+	refused.TenantID = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+	w.append(other, refused)
+	w.route()
+	w.reopen()
+	equal(t, "after what is no change", last(), at.Add(2*time.Minute))
 }
 
 func runRoutes(w *world) {

@@ -22,12 +22,17 @@ type Store interface {
 	Settle(ctx context.Context, outcomes []notification.Outcome) error
 	Pending(sink string) <-chan struct{}
 	NextDue(ctx context.Context, sink string) (at time.Time, found bool, err error)
+	LastNotifications(ctx context.Context) (map[string]time.Time, error)
+	LastNotification(ctx context.Context, name string) (time.Time, error)
 	Owner(ctx context.Context, subscriptionID string) (owner notification.Address, found bool, err error)
 
 	NewTerm(ctx context.Context, holder string) (int64, error)
+	Leader(ctx context.Context) (holder string, term int64, since time.Time, err error)
 	Wishes(ctx context.Context) ([]graph.Wish, error)
+	Wish(ctx context.Context, name string) (wish graph.Wish, found bool, err error)
 	PutWishes(ctx context.Context, term int64, source graph.Source, wishes []graph.Wish) error
 	Records(ctx context.Context) ([]graph.Record, error)
+	RecordsOf(ctx context.Context, name string) ([]graph.Record, error)
 	Save(ctx context.Context, term int64, change graph.Change) error
 	Gaps(ctx context.Context, name string) ([]graph.Gap, error)
 	Limits(ctx context.Context) (map[string]time.Duration, error)

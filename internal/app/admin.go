@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/admin"
+	"github.com/graphsubd/graphsubd/internal/config"
+	"github.com/graphsubd/graphsubd/internal/graph"
+	"github.com/graphsubd/graphsubd/internal/httpapi"
+	"github.com/graphsubd/graphsubd/internal/store"
+)
+
+// buildAdmin makes the handler of the admin listener.
+func (a *App) buildAdmin(opts Options) (err error) {
+	a.rest, err = httpapi.NewAdmin(httpapi.AdminConfig{
+		Tokens: adminTokens(a.cfg.Admin), Logger: a.component("admin"), Registerer: a.registry,
+	}, &overview{
+		store: a.store, term: &a.term, instance: a.cfg.Instance, version: opts.Version, holder: a.holder,
+		startedAt: time.Now().UTC().Truncate(time.Microsecond), // as the store keeps instants
+	})
+	if err != nil {
+		return err
+	}
+	a.admin = httpapi.NewServer(a.rest, a.component("admin"))
+	return nil
+}
+
+func adminTokens(cfg config.Admin) []httpapi.AdminToken {
+	tokens := make([]httpapi.AdminToken, 0, len(cfg.Tokens))
+	for _, token := range cfg.Tokens {
+		tokens = append(tokens, httpapi.AdminToken{Name: token.Name, Role: token.Role, Current: token.Token.Current})
+	}
+	return tokens
+}
+
+// overview reads what the admin interface answers. Each of its methods reads
+// several times, so a change in between may show in one part and not in
+// another.
+type overview struct {
+	store *store.Store
+	term  *atomic.Int64
+
+	instance, version, holder string
+	startedAt                 time.Time
+}
+
+// Status describes this process and its store.
+func (o *overview) Status(ctx context.Context) (admin.Status, error) {
+	subscriptions, err := o.Subscriptions(ctx)
+	if err != nil {
+		return admin.Status{}, err
+	}
+	totals, err := o.store.Totals(ctx)
+	if err != nil {
+		return admin.Status{}, fmt.Errorf("count: %w", err)
+	}
+	holder, term, since, err := o.store.Leader(ctx)
+	if err != nil {
+		return admin.Status{}, fmt.Errorf("read the leader: %w", err)
+	}
+	own := o.term.Load()
+	status := admin.Status{
+		Instance: o.instance, Version: o.version, Holder: o.holder, Leading: own != 0, Term: own,
+		Leader:   admin.Leader{Holder: holder, Term: term, Since: admin.Instant(since)},
+		Unrouted: totals.New + totals.Held, Backlog: totals.Pending, DeadLetters: totals.Dead,
+		Quarantine: map[string]int64{}, OpenGaps: totals.OpenGaps,
+		Store: admin.StoreStatus{Bytes: totals.Bytes}, StartedAt: o.startedAt,
+	}
+	for reason, n := range totals.Quarantine {
+		status.Quarantine[string(reason)] = n
+	}
+	status.Describe(subscriptions)
+	return status, nil
+}
+
+// Subscriptions gives every name that is wished for or known, in order.
+func (o *overview) Subscriptions(ctx context.Context) ([]admin.Subscription, error) {
+	wishes, err := o.store.Wishes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read wishes: %w", err)
+	}
+	records, err := o.store.Records(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read records: %w", err)
+	}
+	last, err := o.store.LastNotifications(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read last notifications: %w", err)
+	}
+	return admin.List(wishes, records, last), nil
+}
+
+// Subscription gives one name; found is false when it is neither wished for
+// nor known.
+func (o *overview) Subscription(ctx context.Context, name string) (s admin.Subscription, found bool, err error) {
+	var wish *graph.Wish
+	desired, wished, err := o.store.Wish(ctx, name)
+	if err != nil {
+		return s, false, fmt.Errorf("read wish: %w", err)
+	}
+	if wished {
+		wish = &desired
+	}
+	records, err := o.store.RecordsOf(ctx, name)
+	if err != nil {
+		return s, false, fmt.Errorf("read records: %w", err)
+	}
+	last, err := o.store.LastNotification(ctx, name)
+	if err != nil {
+		return s, false, fmt.Errorf("read last notification: %w", err)
+	}
+	return admin.NewSubscription(name, wish, records, last), wished || len(records) > 0, nil
+}
