@@ -45,8 +45,9 @@ build-timed: ## Build with an empty build cache and print build_cold_s.
 	echo "build_cold_s $$(( ($${EPOCHREALTIME/[.,]/} - start) / 1000000 ))"
 
 .PHONY: test
-test: ## Run all tests with the race detector. SHORT=1 leaves the long ones out.
+test: ## Run all tests with the race detector. SHORT=1 leaves out the long ones and those whose programs are missing.
 	@command -v "$${CC:-gcc}" >/dev/null || { echo 'make test: the race detector needs a C compiler (gcc)' >&2; exit 1; }
+	tools/part programs tools/programs
 	tools/part build $(MAKE) build
 	all=$$(go list ./...)
 	packages=$$(grep -vE '^[^/]+/[^/]+/[^/]+/test(/|$$)' <<<"$$all")

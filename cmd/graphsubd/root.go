@@ -31,6 +31,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newStatus(getenv),
 		newSubscriptions(getenv),
 		newResources(),
+		newStore(getenv),
 		newVersion(),
 	)
 	return root

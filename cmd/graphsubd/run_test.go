@@ -222,3 +222,33 @@ func TestExitCode(t *testing.T) {
 		t.Errorf("the class shows in the text: %q", text)
 	}
 }
+
+func TestStoreBackup(t *testing.T) {
+	t.Parallel()
+	config := writeConfig(t, configuration)
+	to := filepath.Join(t.TempDir(), "copy.db")
+	store := filepath.Join(filepath.Dir(config), "graphsubd.db")
+	for _, test := range []struct {
+		name   string
+		before func() error
+		args   []string
+		code   int
+		says   string
+	}{
+		{"no command", nil, []string{"store"}, exitUsage, `run "graphsubd store --help"`},
+		{"no file", nil, []string{"store", "backup", "-c", config}, exitUsage, "--to is missing"},
+		{"no store", nil, []string{"store", "backup", "-c", config, "--to", to}, exitFailed, "no such file"},
+		{"an empty store", func() error { return os.WriteFile(store, nil, 0o600) }, []string{"store", "backup", "-c", config, "--to", to}, exitOK, to},
+		{"twice", nil, []string{"store", "backup", "-c", config, "--to", to}, exitConflict, "exists and is not overwritten"},
+	} {
+		if test.before != nil {
+			if err := test.before(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, stdout, stderr := runCommand(t, test.args...)
+		if code != test.code || !strings.Contains(stdout+stderr, test.says) {
+			t.Errorf("%s: %d, %q, %q", test.name, code, stdout, stderr)
+		}
+	}
+}

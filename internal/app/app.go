@@ -8,7 +8,6 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -274,13 +273,13 @@ func newRand() *mathrand.Rand {
 // what became of an item.
 func (a *App) buildReceiverAndStore(ctx context.Context) (err error) {
 	var receiver *httpapi.Receiver
-	settings := storeConfig(a.cfg, a.holder)
+	settings, err := storeConfig(a.cfg, a.holder)
+	if err != nil {
+		return err
+	}
 	settings.Logger, settings.Registerer = a.component("store"), a.registry
 	settings.Accepts = a.accepted
 	settings.Verdict = func(verdict string, reason notification.Reason, n int) { receiver.CountVerdict(verdict, reason, n) }
-	if err := os.MkdirAll(filepath.Dir(settings.Path), 0o700); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
 	if a.store, err = store.Open(ctx, settings); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/graphsubd/graphsubd/internal/delivery/file"
 	"github.com/graphsubd/graphsubd/internal/delivery/webhook"
 	"github.com/graphsubd/graphsubd/internal/notification"
-	"github.com/graphsubd/graphsubd/internal/store"
 )
 
 // The kinds of events that a sink can ask for.
@@ -44,16 +43,6 @@ func kindOf(n *notification.Notification) string {
 		return eventsGaps
 	}
 	return eventsOperations
-}
-
-func storeConfig(cfg *config.Config, holder string) store.Config {
-	keep := cfg.Store.Retention
-	return store.Config{
-		Path: cfg.Store.SQLite.Path, Owner: holder,
-		MaxBacklogRows: cfg.Store.MaxBacklog.Rows, MaxBacklogBytes: int64(cfg.Store.MaxBacklog.Bytes),
-		RetainDelivered: keep.Delivered, RetainDeadLetters: keep.DeadLetters, RetainAudit: keep.Audit,
-		MaxBytes: int64(keep.MaxBytes),
-	}
 }
 
 // newDelivery makes a worker for each sink of a configuration.

@@ -19,7 +19,6 @@ func notAvailable() []later {
 		{"listen.admin.tls", "remove it and let a proxy speak TLS"},
 		{"receiver.trustedProxies", "remove it"},
 		{"receiver.allowedSources", "remove it and let a firewall do this"},
-		{"store.postgres", "use sqlite"},
 		{"certificates", "remove it"},
 		{"subscriptions[].resourceData", "remove it"},
 		{"subscriptions[].silentAfter", "remove it"},

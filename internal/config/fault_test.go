@@ -200,7 +200,6 @@ func TestNotAvailable(t *testing.T) {
 		{"admin TLS", top, "listen: {admin: {tls: {certificate: {file: a}, key: {file: b}}}}", `1:23: listen.admin.tls: `},
 		{"proxies", top, "receiver: {trustedProxies: [10.0.0.0/8]}", `1:28: receiver.trustedProxies: `},
 		{"sources", top, "receiver: {allowedSources: [10.0.0.0/8]}", `1:28: receiver.allowedSources: `},
-		{"PostgreSQL", "sqlite: {path: state/graphsubd.db}", "postgres: {url: {env: PREVIOUS_KEY}}\nlease: {file: {path: x, single: true}}", `7:13: store.postgres: `},
 		{"certificates", top, "certificates: [{name: mail, pkcs12: {file: x}}]", `1:15: certificates: `},
 		{"silence", "    tenant: contoso", "    tenant: contoso\n    silentAfter: 1h", `18:18: subscriptions[0].silentAfter: `},
 		{"resource data", "    tenant: contoso", "    tenant: contoso\n    resourceData: {certificate: mail}\ncertificates: [{name: mail, pkcs12: {file: x}}]\nx:", `18:19: subscriptions[0].resourceData: `},

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/notification"
@@ -29,42 +29,42 @@ func (s *Store) Append(ctx context.Context, rows []notification.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	adds, reserve := weigh(rows)
+	a := weigh(rows)
 	// Asked here too, so that a full store does not make its callers wait.
-	if s.full(adds, count{}, reserve) {
+	if s.full(a, count{}) {
 		return ErrFull
 	}
-	_, err := write(ctx, s.queue, laneAppend, "append", func(ctx context.Context, t *transaction) (struct{}, error) {
-		return struct{}{}, s.append(ctx, t, rows, adds, reserve)
-	})
-	return err
+	if err := s.engine.append(ctx, a); err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	return nil
 }
 
 // weigh gives what rows add to the backlog, and whether they may use the
 // reserve: only when nothing but lifecycle items is among them, since a POST
 // is stored whole or not at all.
-func weigh(rows []notification.Row) (adds count, reserve bool) {
-	reserve = true
+func weigh(rows []notification.Row) *addition {
+	a := &addition{rows: rows, reserve: true}
 	for i := range rows {
 		if rows[i].Reason != "" {
 			continue
 		}
-		adds.add(1, int64(len(rows[i].Item)))
-		reserve = reserve && rows[i].Kind == notification.KindLifecycle
+		a.adds.add(1, int64(len(rows[i].Item)))
+		a.reserve = a.reserve && rows[i].Kind == notification.KindLifecycle
 	}
-	return adds, reserve
+	return a
 }
 
-// full says whether the bound leaves no room beside the backlog and what the
-// current transaction has appended.
-func (s *Store) full(adds, appended count, reserve bool) bool {
-	if adds.rows == 0 {
+// full says whether the bound leaves no room beside the backlog and what is
+// being appended.
+func (s *Store) full(a *addition, appended count) bool {
+	if a.adds.rows == 0 {
 		return false
 	}
 	total := s.tally.backlog()
-	total.add(adds.rows+appended.rows, adds.bytes+appended.bytes)
+	total.add(a.adds.rows+appended.rows, a.adds.bytes+appended.bytes)
 	beyond := func(n, bound int64) bool {
-		if reserve {
+		if a.reserve {
 			bound += bound / lifecycleReserve
 		}
 		return bound > 0 && n > bound
@@ -72,33 +72,19 @@ func (s *Store) full(adds, appended count, reserve bool) bool {
 	return beyond(total.rows, s.cfg.MaxBacklogRows) || beyond(total.bytes, s.cfg.MaxBacklogBytes)
 }
 
-// append runs in the writer.
-func (s *Store) append(ctx context.Context, t *transaction, rows []notification.Row, adds count, reserve bool) error {
-	if s.full(adds, t.appended, reserve) {
-		return ErrFull
-	}
-	now := time.Now()
-	quarantined := map[notification.Reason]int64{}
-	for i := range rows {
-		if err := s.insertRow(ctx, t, &rows[i], now); err != nil {
-			return err
-		}
-		if rows[i].Reason != "" {
-			quarantined[rows[i].Reason]++
+// added counts what has become durable.
+func (s *Store) added(a *addition) {
+	s.tally.addRows(stateNew, a.adds.rows, a.adds.bytes)
+	for i := range a.rows {
+		if reason := a.rows[i].Reason; reason != "" {
+			s.tally.addQuarantine(reason, 1)
 		}
 	}
-	t.appended.add(adds.rows, adds.bytes)
-	t.afterCommit(func() {
-		s.tally.addRows(stateNew, adds.rows, adds.bytes)
-		for reason, n := range quarantined {
-			s.tally.addQuarantine(reason, n)
-		}
-		token(s.arrived)
-	})
-	return nil
+	token(s.arrived)
 }
 
-func (s *Store) insertRow(ctx context.Context, t *transaction, row *notification.Row, now time.Time) error {
+func (s *Store) insertRow(ctx context.Context, t *transaction, row *notification.Row) error {
+	now := t.now()
 	id, err := s.ids.next(now)
 	if err != nil {
 		return unavailable("append", err)
@@ -122,12 +108,12 @@ func (s *Store) insertRow(ctx context.Context, t *transaction, row *notification
 
 // insertEvent stores an operational event, which is routed like a change. No
 // bound applies: a consumer must learn of a gap.
-func (s *Store) insertEvent(ctx context.Context, t *transaction, gen string, event *graph.Event, now time.Time) error {
+func (s *Store) insertEvent(ctx context.Context, t *transaction, gen string, event *graph.Event) error {
 	row, err := eventRow(gen, event)
 	if err != nil {
 		return err
 	}
-	if err := s.insertRow(ctx, t, &row, now); err != nil {
+	if err := s.insertRow(ctx, t, &row); err != nil {
 		return err
 	}
 	t.afterCommit(func() {

@@ -118,7 +118,7 @@ func (b *batch) writeLast(ctx context.Context, t *transaction) error {
 		values = append(values, name, at)
 	}
 	return t.insert(ctx, `INSERT INTO last_notification (name, at) VALUES (?)
-		ON CONFLICT (name) DO UPDATE SET at = max(at, excluded.at)`, 2, values)
+		ON CONFLICT (name) DO UPDATE SET at = excluded.at WHERE excluded.at > last_notification.at`, 2, values)
 }
 
 // quarantine moves rows out of what is forwarded.
@@ -126,8 +126,8 @@ func (b *batch) quarantine(ctx context.Context, t *transaction) error {
 	for reason, ids := range b.quarantined {
 		if err := t.execIn(ctx, `INSERT INTO quarantine (id, reason, name, gen, subscription_id, tenant,
 			received_at, kind, origin, type, evidence, post_id, item, quarantined_at)
-			SELECT id, ?, name, gen, subscription_id, tenant,
-			received_at, kind, origin, type, evidence, post_id, item, ?
+			SELECT id, CAST(? AS TEXT), name, gen, subscription_id, tenant,
+			received_at, kind, origin, type, evidence, post_id, item, CAST(? AS BIGINT)
 			FROM notification WHERE id IN (?)`, ids, string(reason), micros(b.now)); err != nil {
 			return err
 		}

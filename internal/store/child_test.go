@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package store_test
 
@@ -28,10 +28,15 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.NArg() != 2 {
-		m.Run()
-		return
+		code := m.Run()
+		if shared.server != nil {
+			if err := shared.server.Stop(); err != nil {
+				panic(err)
+			}
+		}
+		os.Exit(code)
 	}
-	roles := map[string]func(context.Context, string, io.Writer) error{"append": appendForEver, "full": fillUp}
+	roles := map[string]func(context.Context, string, io.Writer) error{"append": appendForEver, "full": fillUp, "deliver": deliverForEver, "some": appendSome, "outlive": outlive}
 	if err := roles[flag.Arg(0)](context.Background(), flag.Arg(1), os.Stdout); err != nil {
 		panic(err)
 	}

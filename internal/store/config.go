@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,8 +16,9 @@ import (
 // duration means the default; a zero bound means none.
 type Config struct {
 	// Path is the SQLite file. Beside it stand its write-ahead log and a
-	// lock file.
-	Path string
+	// lock file. Exactly one of Path and Postgres is set.
+	Path     string
+	Postgres *Postgres
 	// Owner is unique to this process; it marks its claims.
 	Owner string
 
@@ -60,6 +62,21 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
+// Postgres says how to reach a PostgreSQL server.
+type Postgres struct {
+	// URL gives the connection URL, postgres://… It is asked anew for the user
+	// and the password of each connection, so that a changed password needs no
+	// restart.
+	URL func() (string, error)
+	// Password, if set, gives the password of each connection in place of the
+	// URL's. It may be a token, so it goes over TLS only.
+	Password func(ctx context.Context) (string, error)
+	// CAFile names the authorities that may have signed the server's
+	// certificate, in PEM; "" is the system's. It asks for verified TLS where
+	// the URL names no sslmode.
+	CAFile string
+}
+
 func (c Config) withDefaults() Config {
 	const day = 24 * time.Hour
 	for _, field := range []struct {
@@ -95,8 +112,11 @@ func (c Config) withDefaults() Config {
 // Validate names every field that cannot be used.
 func (c Config) Validate() error {
 	var faults []error
-	if c.Path == "" {
-		faults = append(faults, errors.New("store: Path is empty"))
+	if (c.Path == "") == (c.Postgres == nil) {
+		faults = append(faults, errors.New("store: exactly one of Path and Postgres is needed"))
+	}
+	if c.Postgres != nil && c.Postgres.URL == nil {
+		faults = append(faults, errors.New("store: Postgres.URL is nil"))
 	}
 	if c.Owner == "" {
 		faults = append(faults, errors.New("store: Owner is empty"))

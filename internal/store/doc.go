@@ -17,20 +17,27 @@
 //   - A failure of the database gives graph.ErrStoreUnavailable. The connection
 //     that saw it is closed and opened anew; its transaction is never retried
 //     here.
+//   - Deadlines are by the database's clock. On PostgreSQL nothing is kept in a
+//     session beyond a transaction, and no position is taken for "everything
+//     before is done": ids are committed out of order.
 //
 // # What it refuses
 //
-// A second process on the same file, a schema of a newer major version, and
+// A second process on the same SQLite file, a network file system below it, a
+// PostgreSQL server that does not sync, a schema of a newer major version, and
 // rows beyond the bound of the backlog. It takes no secrets: what it is given
 // is stored as it is.
 //
 // # Goroutines
 //
-// Open starts one, the writer, which owns the one connection that writes and
-// takes all writes by priority: appends, the leader's, the sinks', the
-// router's, retention's. Close ends and joins it. Run has two loops, the router
-// and the retention, and joins them. Readers have connections of their own and
-// hold no cursor after a method has returned.
+// On SQLite Open starts one, the writer, which owns the one connection that
+// writes and takes all writes by priority: appends, the leader's, the sinks',
+// the router's, retention's. On PostgreSQL it starts the flushers, which store
+// what callers append in groups, by connections of their own; other writes run
+// in their callers. Close ends and joins them. Run has the loops of the router,
+// of retention and, on PostgreSQL, of what other processes did, and joins them.
+// Readers have connections of their own and hold no cursor after a method has
+// returned.
 //
 // All methods of a Store are safe for concurrent use.
 package store

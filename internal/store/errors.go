@@ -13,6 +13,9 @@ var (
 	ErrFull = errors.New("store: backlog is full")
 	// ErrInUse says that another process has the database open.
 	ErrInUse = errors.New("store: in use by another process")
+	// ErrUnsafe says that the database could lose what it has acknowledged:
+	// its disk is one of another machine, or its settings do not sync.
+	ErrUnsafe = errors.New("store: not safe")
 	// ErrNewerSchema says that a newer graphsubd has changed the database in
 	// a way that this one does not understand.
 	ErrNewerSchema = errors.New("store: schema is of a newer major version")

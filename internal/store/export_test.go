@@ -3,11 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Exec runs one statement in the writer, in a transaction of its own lane.
 func Exec(ctx context.Context, s *Store, query string, args ...any) error {
-	_, err := write(ctx, s.queue, laneSink, "test", func(ctx context.Context, t *transaction) (int64, error) {
+	_, err := write(ctx, s.engine, laneSink, "test", func(ctx context.Context, t *transaction) (int64, error) {
 		return t.exec(ctx, query, args...)
 	})
 	return err
@@ -16,7 +17,7 @@ func Exec(ctx context.Context, s *Store, query string, args ...any) error {
 // LimitPages lets the database grow by no more than some pages, as a full
 // disk would, until the writer's connection is opened anew.
 func LimitPages(ctx context.Context, s *Store, more int64) error {
-	_, err := write(ctx, s.queue, laneSink, "test", func(ctx context.Context, t *transaction) (int64, error) {
+	_, err := write(ctx, s.engine, laneSink, "test", func(ctx context.Context, t *transaction) (int64, error) {
 		var pages int64
 		if _, err := t.row(ctx, `PRAGMA page_count`, nil, &pages); err != nil {
 			return 0, err
@@ -31,7 +32,7 @@ func LimitPages(ctx context.Context, s *Store, more int64) error {
 func Stall(ctx context.Context, s *Store, release <-chan struct{}) (ended <-chan error) {
 	begun, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		_, err := write(ctx, s.queue, laneSink, "test", func(context.Context, *transaction) (int, error) {
+		_, err := write(ctx, s.engine, laneSink, "test", func(context.Context, *transaction) (int, error) {
 			close(begun)
 			<-release
 			return 0, nil
@@ -40,4 +41,21 @@ func Stall(ctx context.Context, s *Store, release <-chan struct{}) (ended <-chan
 	}()
 	<-begun
 	return done
+}
+
+// LeadSlowly runs a write of a term that has looked at the term and goes on
+// when release is closed; looked is closed when it has.
+func LeadSlowly(ctx context.Context, s *Store, term int64, looked, release chan struct{}) error {
+	return s.lead(ctx, term, "test", func(ctx context.Context, t *transaction) error {
+		close(looked)
+		<-release
+		_, err := t.exec(ctx, `INSERT INTO signing_key (fingerprint, added_at) VALUES ('slow', 0)`)
+		return err
+	})
+}
+
+// Partition is the name of the partition between two instants, and its bounds.
+func Partition(from, to time.Time) (name, begin, end string) {
+	p := partition{bound(from), bound(to)}
+	return p.name(), p.from, p.to
 }

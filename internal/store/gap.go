@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
 )
@@ -11,7 +10,7 @@ import (
 func (s *Store) Gaps(ctx context.Context, name string) ([]graph.Gap, error) {
 	var gaps []graph.Gap
 	err := s.reader.query(ctx, `SELECT name, "from", "to", cause FROM gap
-		WHERE ? IN ('', name) ORDER BY "from", name, cause`, func(rows *sql.Rows) error {
+		WHERE ? IN ('', name) ORDER BY "from", name, cause`, func(rows cursor) error {
 		var gap graph.Gap
 		var from, to int64
 		err := rows.Scan(&gap.Name, &from, &to, &gap.Cause)

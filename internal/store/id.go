@@ -3,38 +3,45 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 )
 
-// idSource gives ULIDs that ascend, also when the clock goes back. It belongs
-// to the writer, so ids ascend in the order of commits.
+// idSource gives ULIDs that ascend, also when the clock goes back. It is safe
+// for concurrent use.
 type idSource struct {
-	last    uint64 // milliseconds
-	entropy io.Reader
+	mu      sync.Mutex
+	last    uint64    // milliseconds; guarded by mu
+	entropy io.Reader // guarded by mu
 }
 
-// newIDSource goes on behind the newest stored id.
-func newIDSource(ctx context.Context, r *reader) (*idSource, error) {
-	source := &idSource{entropy: ulid.Monotonic(rand.Reader, 0)}
+func newIDSource() *idSource { return &idSource{entropy: ulid.Monotonic(rand.Reader, 0)} }
+
+// follow goes on behind the newest stored id, which only one process can.
+func (s *idSource) follow(ctx context.Context, r *reader) error {
 	for _, query := range []string{`SELECT max(id) FROM notification`, `SELECT max(id) FROM quarantine`} {
-		var newest sql.NullString
+		var newest *string
 		if _, err := r.row(ctx, query, nil, &newest); err != nil {
-			return nil, err
+			return err
 		}
-		if id, err := ulid.ParseStrict(newest.String); err == nil {
+		if newest == nil {
+			continue
+		}
+		if id, err := ulid.ParseStrict(*newest); err == nil {
 			// The next millisecond is free, whatever the clock says.
-			source.last = max(source.last, id.Time()+1)
+			s.last = max(s.last, id.Time()+1)
 		}
 	}
-	return source, nil
+	return nil
 }
 
 func (s *idSource) next(now time.Time) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.last = max(s.last, ulid.Timestamp(now))
 	id, err := ulid.New(s.last, s.entropy)
 	if err != nil {

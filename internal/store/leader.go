@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -12,9 +11,9 @@ import (
 
 // NewTerm issues the next term to holder, which ends the former one.
 func (s *Store) NewTerm(ctx context.Context, holder string) (int64, error) {
-	return write(ctx, s.queue, laneLeader, "issue a term", func(ctx context.Context, t *transaction) (term int64, err error) {
+	return write(ctx, s.engine, laneLeader, "issue a term", func(ctx context.Context, t *transaction) (term int64, err error) {
 		_, err = t.row(ctx, `UPDATE leader SET term = term + 1, holder = ?, since = ? RETURNING term`,
-			[]any{holder, micros(time.Now())}, &term)
+			[]any{holder, micros(t.now())}, &term)
 		t.afterCommit(func() { s.metrics.term.Set(float64(term)) })
 		return term, err
 	})
@@ -29,11 +28,12 @@ func (s *Store) Leader(ctx context.Context) (holder string, term int64, since ti
 }
 
 // lead runs a write of a term. It changes nothing when another term is the
-// newest.
+// newest. The row stays locked until the write has ended, so that no newer term
+// is issued between the look and the commit.
 func (s *Store) lead(ctx context.Context, term int64, what string, run func(ctx context.Context, t *transaction) error) error {
-	_, err := write(ctx, s.queue, laneLeader, what, func(ctx context.Context, t *transaction) (struct{}, error) {
+	_, err := write(ctx, s.engine, laneLeader, what, func(ctx context.Context, t *transaction) (struct{}, error) {
 		var newest int64
-		found, err := t.row(ctx, `SELECT term FROM leader`, nil, &newest)
+		found, err := t.row(ctx, s.engine.locking(`SELECT term FROM leader`), nil, &newest)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -51,7 +51,7 @@ func (s *Store) lead(ctx context.Context, term int64, what string, run func(ctx 
 // Limits gives the lifetimes that Graph has taught us, by resource type.
 func (s *Store) Limits(ctx context.Context) (map[string]time.Duration, error) {
 	limits := map[string]time.Duration{}
-	err := s.reader.query(ctx, `SELECT resource_type, lifetime FROM learned_limit`, func(rows *sql.Rows) error {
+	err := s.reader.query(ctx, `SELECT resource_type, lifetime FROM learned_limit`, func(rows cursor) error {
 		var resourceType string
 		var lifetime int64
 		err := rows.Scan(&resourceType, &lifetime)
@@ -67,7 +67,7 @@ func (s *Store) LearnLimit(ctx context.Context, term int64, resourceType string,
 	return s.lead(ctx, term, "learn a limit", func(ctx context.Context, t *transaction) error {
 		_, err := t.exec(ctx, `INSERT INTO learned_limit (resource_type, lifetime, learned_at) VALUES (?, ?, ?)
 			ON CONFLICT (resource_type) DO UPDATE SET lifetime = excluded.lifetime, learned_at = excluded.learned_at`,
-			resourceType, limit.Microseconds(), micros(time.Now()))
+			resourceType, limit.Microseconds(), micros(t.now()))
 		return err
 	})
 }
@@ -75,7 +75,7 @@ func (s *Store) LearnLimit(ctx context.Context, term int64, resourceType string,
 // SigningKeys gives the fingerprints of the keys in use, in order.
 func (s *Store) SigningKeys(ctx context.Context) ([]string, error) {
 	var fingerprints []string
-	err := s.reader.query(ctx, `SELECT fingerprint FROM signing_key ORDER BY fingerprint`, func(rows *sql.Rows) error {
+	err := s.reader.query(ctx, `SELECT fingerprint FROM signing_key ORDER BY fingerprint`, func(rows cursor) error {
 		var fingerprint string
 		err := rows.Scan(&fingerprint)
 		fingerprints = append(fingerprints, fingerprint)
@@ -92,7 +92,7 @@ func (s *Store) PutSigningKeys(ctx context.Context, term int64, fingerprints []s
 		}
 		for _, fingerprint := range fingerprints {
 			if _, err := t.exec(ctx, `INSERT INTO signing_key (fingerprint, added_at) VALUES (?, ?)
-				ON CONFLICT (fingerprint) DO NOTHING`, fingerprint, micros(time.Now())); err != nil {
+				ON CONFLICT (fingerprint) DO NOTHING`, fingerprint, micros(t.now())); err != nil {
 				return err
 			}
 		}
@@ -105,7 +105,7 @@ func (s *Store) PutSigningKeys(ctx context.Context, term int64, fingerprints []s
 func (s *Store) Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error) {
 	var items []graph.LifecycleItem
 	err := s.reader.query(ctx, `SELECT id, name, gen, subscription_id, event, received_at
-		FROM lifecycle ORDER BY id LIMIT ?`, func(rows *sql.Rows) error {
+		FROM lifecycle ORDER BY id LIMIT ?`, func(rows cursor) error {
 		var item graph.LifecycleItem
 		var receivedAt int64
 		err := rows.Scan(&item.ID, &item.Name, &item.Gen, &item.SubscriptionID, &item.Event, &receivedAt)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,8 +11,8 @@ import (
 	"github.com/graphsubd/graphsubd/internal/notification"
 )
 
-// lookupAge bounds how long the router goes by what it has read: writes of
-// this process are seen at once, another's within this time.
+// lookupAge bounds how long the router goes by what it has read. Writes of this
+// process, the only one then, are seen at once.
 const lookupAge = time.Second
 
 // wishEntry is what the router needs of a wish.
@@ -24,7 +23,7 @@ type wishEntry struct {
 }
 
 // lookup remembers what the router read: wishes by name and owners by
-// subscription id, nil for what is not there. It belongs to the writer.
+// subscription id, nil for what is not there.
 type lookup struct {
 	read   time.Time
 	wishes map[string]*wishEntry
@@ -56,7 +55,7 @@ func (l *lookup) fill(ctx context.Context, t *transaction, rows []stored, now ti
 	return t.queryIn(ctx, `SELECT id, name, gen FROM subscription_id WHERE id IN (?)`, ids, l.scanOwner)
 }
 
-func (l *lookup) scanWish(rows *sql.Rows) error {
+func (l *lookup) scanWish(rows cursor) error {
 	var name string
 	var spec []byte
 	var deletedAt int64
@@ -77,7 +76,7 @@ func (l *lookup) scanWish(rows *sql.Rows) error {
 	return nil
 }
 
-func (l *lookup) scanOwner(rows *sql.Rows) error {
+func (l *lookup) scanOwner(rows cursor) error {
 	var id string
 	var owner notification.Address
 	if err := rows.Scan(&id, &owner.Name, &owner.Gen); err != nil {

@@ -22,7 +22,7 @@ type metrics struct {
 	oldest map[string]time.Time // creation of the oldest pending delivery by sink; guarded by mu
 }
 
-func newMetrics(registerer prometheus.Registerer, t *tally, size func() int64) (*metrics, error) {
+func newMetrics() *metrics {
 	m := &metrics{
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "graphsubd_store_commit_duration_seconds",
@@ -41,16 +41,21 @@ func newMetrics(registerer prometheus.Registerer, t *tally, size func() int64) (
 	for _, cause := range graph.GapCauses() {
 		m.gaps.WithLabelValues(string(cause))
 	}
+	return m
+}
+
+// register shows them, with what the tally and size say at each scrape.
+func (m *metrics) register(registerer prometheus.Registerer, t *tally, size func() int64) error {
 	bytes := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "graphsubd_store_bytes",
 		Help: "Size of the database with its log.",
 	}, func() float64 { return float64(size()) })
 	for _, collector := range []prometheus.Collector{m.commit, m.gaps, m.term, bytes, newTallyCollector(t, m)} {
 		if err := registerer.Register(collector); err != nil {
-			return nil, fmt.Errorf("register the store's metrics: %w", err)
+			return fmt.Errorf("register the store's metrics: %w", err)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 func (m *metrics) setOldest(oldest map[string]time.Time) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -50,9 +51,49 @@ func TestSchemaVersions(t *testing.T) {
 	}
 }
 
+func TestSchemaVersionsOfPostgres(t *testing.T) {
+	where := database(t)
+	replica(t, where, store.Config{})
+	conn := connection(t, where)
+	raise := func(version int) {
+		execute(t, conn, `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, version)
+	}
+	raise(1999)
+	// The same major: an older binary still runs, beside the newer one.
+	seed(t, replica(t, where, store.Config{}))
+	raise(2001)
+	_, err := store.Open(t.Context(), store.Config{Postgres: where, Owner: "test"})
+	if !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(err.Error(), "2001") {
+		t.Fatalf("error %v", err)
+	}
+}
+
+// Many replicas may meet an empty database at once.
+func TestManyOpenAnEmptyDatabase(t *testing.T) {
+	where := database(t)
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			s, err := store.Open(t.Context(), store.Config{Postgres: where, Owner: "test"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	conn := connection(t, where)
+	if n := number(t, conn, `SELECT count(*) FROM goose_db_version WHERE version_id = 1001`); n != 1 {
+		t.Errorf("the first migration ran %d times", n)
+	}
+}
+
 func TestOpenRefusesABadConfig(t *testing.T) {
 	_, err := store.Open(t.Context(), store.Config{MaxBytes: -1, HoldFor: -1})
-	for _, field := range []string{"Path", "Owner", "MaxBytes", "HoldFor"} {
+	for _, field := range []string{"Path", "Postgres", "Owner", "MaxBytes", "HoldFor"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("error %v does not name %s", err, field)
 		}

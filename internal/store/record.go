@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -26,7 +25,7 @@ func (s *Store) records(ctx context.Context, which string, args ...any) ([]graph
 	var records []graph.Record
 	err := s.reader.query(ctx, `SELECT name, gen, id, tenant, resource, state, reason, detail,
 		created_at, granted_at, expires_at, renew_at, attempt, next_at, ambiguous, lost_at, lost_cause, term
-		FROM subscription `+which, func(rows *sql.Rows) error {
+		FROM subscription `+which, func(rows cursor) error {
 		var r graph.Record
 		var createdAt, grantedAt, expiresAt, renewAt, nextAt, lostAt int64
 		err := rows.Scan(&r.Name, &r.Gen, &r.ID, &r.Tenant, &r.Resource, &r.State, &r.Reason, &r.Detail,
@@ -44,7 +43,7 @@ func (s *Store) records(ctx context.Context, which string, args ...any) ([]graph
 // that becomes known lets go of the items of its name that were held.
 func (s *Store) Save(ctx context.Context, term int64, change graph.Change) error {
 	return s.lead(ctx, term, "save record", func(ctx context.Context, t *transaction) error {
-		now := time.Now()
+		now := t.now()
 		record := change.Record
 		record.Term = term
 		formerID, err := s.putRecord(ctx, t, &record, change.Forget)
@@ -61,7 +60,7 @@ func (s *Store) Save(ctx context.Context, term int64, change graph.Change) error
 			return err
 		}
 		for i := range change.Events {
-			if err := s.insertEvent(ctx, t, record.Gen, &change.Events[i], now); err != nil {
+			if err := s.insertEvent(ctx, t, record.Gen, &change.Events[i]); err != nil {
 				return err
 			}
 		}
@@ -110,6 +109,11 @@ func (s *Store) putID(ctx context.Context, t *transaction, key graph.Key, former
 	}
 	if current == "" {
 		return nil
+	}
+	// A router that has not seen the id must not hold an item of it behind our
+	// back: it ends before, and its successor sees the id.
+	if _, err := s.engine.enterRouter(ctx, t, true); err != nil {
+		return err
 	}
 	urlGen, _, _ := strings.Cut(key.Gen, graph.TwinMark)
 	if _, err := t.exec(ctx, `INSERT INTO subscription_id (id, name, gen, "from", "to") VALUES (?, ?, ?, ?, 0)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ const notificationColumns = `n.id, n.name, n.gen, n.subscription_id, n.tenant, n
 	n.kind, n.origin, n.type, n.evidence, n.item`
 
 // scanNotification reads notificationColumns, and what follows them.
-func scanNotification(rows *sql.Rows, n *notification.Notification, more ...any) error {
+func scanNotification(rows cursor, n *notification.Notification, more ...any) error {
 	var receivedAt int64
 	var evidence []byte
 	into := append([]any{
@@ -35,16 +34,31 @@ func scanNotification(rows *sql.Rows, n *notification.Notification, more ...any)
 	return nil
 }
 
-// router decides on rows; it belongs to the writer.
+// router decides on rows, in transactions that have entered it.
 type router struct {
-	store  *Store
-	lookup lookup
+	store *Store
+	// remembered belongs to the one writer of SQLite. Where other processes
+	// write nothing is remembered.
+	remembered lookup
+	shared     bool
 }
 
-func newRouter(s *Store) *router { return &router{store: s} }
+func newRouter(s *Store) *router { return &router{store: s, shared: s.cfg.Postgres != nil} }
 
 // forget drops what was read; every write of wishes or ids calls it.
-func (r *router) forget() { r.lookup.forget() }
+func (r *router) forget() {
+	if !r.shared {
+		r.remembered.forget()
+	}
+}
+
+// lookup is what a step may go by.
+func (r *router) lookup() *lookup {
+	if r.shared {
+		return &lookup{}
+	}
+	return &r.remembered
+}
 
 // Route takes up to limit new rows, and rows that were held for too long, and
 // ends their routing in one transaction. It gives how many it took.
@@ -52,8 +66,12 @@ func (s *Store) Route(ctx context.Context, limit int) (int, error) {
 	if limit <= 0 {
 		return 0, nil
 	}
-	return write(ctx, s.queue, laneRouter, "route", func(ctx context.Context, t *transaction) (int, error) {
-		return s.router.step(ctx, t, limit, time.Now())
+	return write(ctx, s.engine, laneRouter, "route", func(ctx context.Context, t *transaction) (int, error) {
+		entered, err := s.engine.enterRouter(ctx, t, false)
+		if err != nil || !entered {
+			return 0, err
+		}
+		return s.router.step(ctx, t, limit, t.now())
 	})
 }
 
@@ -93,7 +111,8 @@ func (r *router) step(ctx context.Context, t *transaction, limit int, now time.T
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	if err := r.lookup.fill(ctx, t, rows, now); err != nil {
+	found := r.lookup()
+	if err := found.fill(ctx, t, rows, now); err != nil {
 		return 0, err
 	}
 	seen, err := r.seen(ctx, t, rows, now)
@@ -103,7 +122,7 @@ func (r *router) step(ctx context.Context, t *transaction, limit int, now time.T
 	b := &batch{store: r.store, now: now}
 	for i := range rows {
 		row := &rows[i]
-		known := knowledge{wish: r.lookup.wishes[row.Address.Name], owner: r.lookup.owners[row.subscription()]}
+		known := knowledge{wish: found.wishes[row.Address.Name], owner: found.owners[row.subscription()]}
 		for _, key := range row.Evidence {
 			known.duplicate = known.duplicate || seen[key]
 		}
@@ -123,16 +142,16 @@ func (r *router) step(ctx context.Context, t *transaction, limit int, now time.T
 func (r *router) read(ctx context.Context, t *transaction, limit int, now time.Time) ([]stored, error) {
 	var rows []stored
 	bytes := 0
-	scan := func(cursor *sql.Rows) error {
+	scan := func(at cursor) error {
 		if bytes > routeBytes {
 			return nil
 		}
 		var row stored
-		err := scanNotification(cursor, &row.Notification, &row.state)
+		err := scanNotification(at, &row.Notification, &row.state)
 		rows, bytes = append(rows, row), bytes+len(row.Item)
 		return err
 	}
-	if r.store.tally.unrouted(stateHeld) > 0 {
+	if r.shared || r.store.tally.unrouted(stateHeld) > 0 {
 		if err := t.query(ctx, `SELECT `+notificationColumns+`, n.state FROM notification n
 			WHERE n.state = 'held' AND n.received_at <= ? ORDER BY n.received_at LIMIT ?`,
 			scan, micros(now.Add(-r.store.cfg.HoldFor)), limit); err != nil {
@@ -156,10 +175,10 @@ func (r *router) seen(ctx context.Context, t *transaction, rows []stored, now ti
 		}
 	}
 	seen := map[notification.EvidenceKey]bool{}
-	err := t.queryIn(ctx, `SELECT key, until FROM seen WHERE key IN (?)`, keys, func(cursor *sql.Rows) error {
+	err := t.queryIn(ctx, `SELECT key, until FROM seen WHERE key IN (?)`, keys, func(row cursor) error {
 		var key []byte
 		var until int64
-		err := cursor.Scan(&key, &until)
+		err := row.Scan(&key, &until)
 		if len(key) == len(notification.EvidenceKey{}) && until > micros(now) {
 			seen[notification.EvidenceKey(key)] = true
 		}
@@ -171,7 +190,7 @@ func (r *router) seen(ctx context.Context, t *transaction, rows []stored, now ti
 // countStates counts the stored rows.
 func (s *Store) countStates(ctx context.Context) (map[string]int64, error) {
 	states := map[string]int64{}
-	err := s.reader.query(ctx, `SELECT state, count(*) FROM notification GROUP BY state`, func(rows *sql.Rows) error {
+	err := s.reader.query(ctx, `SELECT state, count(*) FROM notification GROUP BY state`, func(rows cursor) error {
 		var state string
 		var n int64
 		err := rows.Scan(&state, &n)
@@ -195,7 +214,7 @@ func (s *Store) LastNotification(ctx context.Context, name string) (time.Time, e
 
 func (s *Store) lastNotifications(ctx context.Context, query string, args ...any) (map[string]time.Time, error) {
 	last := map[string]time.Time{}
-	err := s.reader.query(ctx, query, func(rows *sql.Rows) error {
+	err := s.reader.query(ctx, query, func(rows cursor) error {
 		var name string
 		var at int64
 		err := rows.Scan(&name, &at)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
@@ -46,6 +48,38 @@ func TestSchemaHasTheLogicalModel(t *testing.T) {
 	if err := open(t, store.Config{Path: path}).Close(); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("sqlite", func(t *testing.T) {
+		hasModel(t, func(t *testing.T, table string) []string {
+			t.Helper()
+			return query(t, path, `SELECT name FROM pragma_table_info(?)`, table)
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		where := database(t)
+		replica(t, where, store.Config{})
+		conn := connection(t, where)
+		hasModel(t, func(t *testing.T, table string) []string {
+			t.Helper()
+			rows, err := conn.Query(t.Context(), `SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0`, table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			columns, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return columns
+		})
+	})
+	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2", "integrity_check": "ok"} {
+		if got := query(t, path, "PRAGMA "+pragma); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is %v, want %s", pragma, got, want)
+		}
+	}
+}
+
+func hasModel(t *testing.T, columnsOf func(t *testing.T, table string) []string) {
+	t.Helper()
 	model, err := os.ReadFile("testdata/model.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +87,7 @@ func TestSchemaHasTheLogicalModel(t *testing.T) {
 	tables := 0
 	for line := range strings.Lines(string(model)) {
 		table, columns, _ := strings.Cut(strings.TrimSpace(line), ":")
-		got := query(t, path, `SELECT name FROM pragma_table_info(?)`, table)
+		got := columnsOf(t, table)
 		if len(got) == 0 {
 			t.Errorf("no table %s", table)
 		}
@@ -66,11 +100,6 @@ func TestSchemaHasTheLogicalModel(t *testing.T) {
 	}
 	if tables != 18 {
 		t.Errorf("the model has %d tables, want 18", tables)
-	}
-	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2", "integrity_check": "ok"} {
-		if got := query(t, path, "PRAGMA "+pragma); !slices.Equal(got, []string{want}) {
-			t.Errorf("%s is %v, want %s", pragma, got, want)
-		}
 	}
 }
 

@@ -3,29 +3,24 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/notification"
 )
 
 // Store is an open database.
 type Store struct {
 	cfg     Config
-	lock    *flock.Flock
+	engine  engine
 	reader  *reader
-	queue   *queue
-	writing sync.WaitGroup
 	tally   *tally
 	metrics *metrics
-
-	// ids and router belong to the writer.
-	ids    *idSource
+	ids     *idSource
+	// router is used inside of transactions that have entered it.
 	router *router
 
 	arrived   chan struct{} // capacity 1: the router has work
@@ -36,68 +31,29 @@ type Store struct {
 	closing sync.Once
 }
 
-// Open opens the database, creates it or brings it up to date, and starts the
-// writer; Close has to follow. The errors are ErrInUse, ErrNewerSchema, those
-// of Config.Validate and graph.ErrStoreUnavailable.
+// Open opens the database, creates it or brings it up to date, and starts what
+// writes; Close has to follow. The errors are ErrInUse, ErrNewerSchema,
+// ErrUnsafe, those of Config.Validate and graph.ErrStoreUnavailable.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
-	lock, err := lockFile(cfg.Path)
-	if err != nil {
-		return nil, err
-	}
-	s, err := open(ctx, cfg, lock)
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return s, nil
-}
-
-// lockFile keeps a second process out. The kernel frees the lock when this
-// process dies, however it dies.
-func lockFile(path string) (*flock.Flock, error) {
-	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
-	locked, err := lock.TryLock()
-	if err != nil {
-		return nil, unavailable("lock the store", err)
-	}
-	if !locked {
-		return nil, fmt.Errorf("%w: %s is locked: stop the other graphsubd, or give this one another path; "+
-			"two or more replicas need PostgreSQL", ErrInUse, path)
-	}
-	return lock, nil
-}
-
-func open(ctx context.Context, cfg Config, lock *flock.Flock) (s *Store, err error) {
-	if err := migrate(ctx, cfg.Path, cfg.Logger); err != nil {
-		return nil, err
-	}
-	source, err := dataSource(cfg.Path, fmt.Sprintf("cache_size(-%d)", writerCache))
-	if err != nil {
-		return nil, err
-	}
-	s = &Store{
-		cfg: cfg, lock: lock, queue: newQueue(), tally: newTally(),
+	s := &Store{
+		cfg: cfg.withDefaults(), tally: newTally(), metrics: newMetrics(), ids: newIDSource(),
 		arrived: make(chan struct{}, 1), lifecycle: make(chan struct{}, 1), pending: map[string]chan struct{}{},
 	}
 	s.router = newRouter(s)
-	if s.metrics, err = newMetrics(cfg.Registerer, s.tally, s.size); err != nil {
+	open := openSQLite
+	if cfg.Postgres != nil {
+		open = openPostgres
+	}
+	var err error
+	if s.engine, err = open(ctx, s); err != nil {
 		return nil, err
 	}
-	if s.reader, err = newReader(cfg.Path); err != nil {
-		return nil, err
-	}
+	s.reader = &reader{s.engine}
 	if err := s.load(ctx); err != nil {
-		return nil, errors.Join(err, s.reader.close())
-	}
-	w := &writer{queue: s.queue, source: source, observer: s.metrics.commit, failed: s.router.forget}
-	// The writer outlives the call that opened it: Close ends it.
-	detached := context.WithoutCancel(ctx)
-	s.writing.Go(func() { w.loop(detached) })
-	if err := s.releaseClaims(ctx); err != nil {
-		return nil, errors.Join(err, s.shut())
+		return nil, errors.Join(err, s.Close())
 	}
 	token(s.arrived)
 	return s, nil
@@ -108,15 +64,17 @@ func (s *Store) load(ctx context.Context) (err error) {
 	if err := s.tally.load(ctx, s.reader); err != nil {
 		return err
 	}
-	if s.ids, err = newIDSource(ctx, s.reader); err != nil {
-		return err
+	if !s.engine.shared() {
+		if err := s.ids.follow(ctx, s.reader); err != nil {
+			return err
+		}
 	}
 	var term int64
 	if _, err := s.reader.row(ctx, `SELECT term FROM leader`, nil, &term); err != nil {
 		return err
 	}
 	s.metrics.term.Set(float64(term))
-	return nil
+	return s.metrics.register(s.cfg.Registerer, s.tally, s.engine.size)
 }
 
 // Run routes what arrives and removes what is old until ctx ends, then gives
@@ -125,31 +83,25 @@ func (s *Store) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { s.routeAll(ctx); return nil })
 	group.Go(func() error { s.retainAll(ctx); return nil })
+	if s.engine.shared() {
+		group.Go(func() error { s.refreshAll(ctx); return nil })
+	}
 	return group.Wait()
 }
 
-// Close takes no more writes, ends those that wait, moves the log into the
-// database and closes it. It may be called again.
-func (s *Store) Close() (err error) {
-	s.closing.Do(func() { err = errors.Join(s.shut(), s.lock.Close()) })
-	return err
-}
-
-func (s *Store) shut() error {
-	s.queue.close()
-	s.writing.Wait()
-	return s.reader.close()
-}
-
-// size is that of the database with its log.
-func (s *Store) size() int64 {
-	var sum int64
-	for _, suffix := range []string{"", "-wal"} {
-		if info, err := os.Stat(s.cfg.Path + suffix); err == nil {
-			sum += info.Size()
-		}
+// refreshAll is the loop that learns what other processes did.
+func (s *Store) refreshAll(ctx context.Context) {
+	cause := graph.Reason("")
+	for untilNext(ctx, nil, s.cfg.PollInterval) {
+		cause = s.report(ctx, "refresh", cause, s.engine.refresh(ctx))
 	}
-	return sum
+}
+
+// Close takes no more writes, ends those that wait and closes the database. It
+// may be called again.
+func (s *Store) Close() (err error) {
+	s.closing.Do(func() { err = s.engine.close() })
+	return err
 }
 
 // Totals says what is not done with.
@@ -163,12 +115,13 @@ type Totals struct {
 	Bytes         int64 // of the database with its log
 }
 
-// Totals costs next to nothing, however much is stored.
+// Totals costs next to nothing, however much is stored. What other processes
+// did of late may be missing.
 func (s *Store) Totals(ctx context.Context) (Totals, error) {
 	totals := Totals{
 		New: s.tally.unrouted(stateNew), Held: s.tally.unrouted(stateHeld),
 		Pending: s.tally.pendingRows(), Dead: s.tally.deadRows(),
-		Quarantine: s.tally.quarantineRows(), Bytes: s.size(),
+		Quarantine: s.tally.quarantineRows(), Bytes: s.engine.size(),
 	}
 	_, err := s.reader.row(ctx, `SELECT count(*) FROM gap WHERE state = 'open'`, nil, &totals.OpenGaps)
 	return totals, err
@@ -185,6 +138,11 @@ type Stats struct {
 // Stats counts. It reads an index of all stored rows, so it is not for every
 // look.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
+	if s.engine.shared() {
+		if err := s.tally.load(ctx, s.reader); err != nil {
+			return Stats{}, err
+		}
+	}
 	totals, err := s.Totals(ctx)
 	if err != nil {
 		return Stats{}, err

@@ -2,116 +2,75 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"strings"
+	"time"
 )
 
-// transaction is what a job writes by. Its statements are prepared once for
-// each connection.
+// cursor is the row that a query has come to.
+type cursor interface{ Scan(into ...any) error }
+
+// querier reads. It calls scan for each row; scan must not use the database.
+type querier interface {
+	query(ctx context.Context, query string, scan func(cursor) error, args ...any) error
+}
+
+// session runs statements inside of a transaction. Arguments stand for "?"; a
+// list stands for "(?)", as in "IN (?)" or "VALUES (?)".
+type session interface {
+	querier
+	// exec gives the number of rows that changed.
+	exec(ctx context.Context, query string, args ...any) (int64, error)
+	// queryIn is query for a list behind "IN". It may go in several queries.
+	queryIn(ctx context.Context, query string, list []any, scan func(cursor) error) error
+	// execIn is exec for a list behind "IN", after the other arguments.
+	execIn(ctx context.Context, query string, list []any, before ...any) error
+	// insert writes rows of width values each.
+	insert(ctx context.Context, query string, width int, values []any) error
+}
+
+// transaction is what a write goes by.
 type transaction struct {
-	conn       *sql.Conn
-	statements map[string]*sql.Stmt
-	// hooks run in the writer once the transaction is durable, in order.
+	session
+	// now is the database's clock, by which all deadlines are.
+	now func() time.Time
+	// hooks run once the transaction is durable, in order.
 	hooks []func()
 	// appended is what this transaction adds to the backlog so far.
 	appended count
 }
 
-// afterCommit has f run in the writer when the transaction is durable.
+// afterCommit has f run when the transaction is durable.
 func (t *transaction) afterCommit(f func()) { t.hooks = append(t.hooks, f) }
-
-func (t *transaction) statement(ctx context.Context, query string) (*sql.Stmt, error) {
-	if s := t.statements[query]; s != nil {
-		return s, nil
-	}
-	s, err := t.conn.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, unavailable("prepare statement", err)
-	}
-	t.statements[query] = s
-	return s, nil
-}
-
-// exec gives the number of rows that changed.
-func (t *transaction) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	s, err := t.statement(ctx, query)
-	if err != nil {
-		return 0, err
-	}
-	result, err := s.ExecContext(ctx, args...)
-	if err != nil {
-		return 0, unavailable("write", err)
-	}
-	n, err := result.RowsAffected()
-	if err != nil {
-		return 0, unavailable("write", err)
-	}
-	return n, nil
-}
-
-// query calls scan for each row; scan must not use the transaction.
-func (t *transaction) query(ctx context.Context, query string, scan func(*sql.Rows) error, args ...any) error {
-	s, err := t.statement(ctx, query)
-	if err != nil {
-		return err
-	}
-	rows, err := s.QueryContext(ctx, args...)
-	return each(rows, err, scan)
-}
 
 // row scans the one row of a query; found is false when there is none.
 func (t *transaction) row(ctx context.Context, query string, args []any, into ...any) (found bool, err error) {
-	err = t.query(ctx, query, func(rows *sql.Rows) error {
+	return oneRow(ctx, t, query, args, into)
+}
+
+// reader reads outside of transactions. It is safe for concurrent use.
+type reader struct{ querier }
+
+// row scans the one row of a query; found is false when there is none.
+func (r *reader) row(ctx context.Context, query string, args []any, into ...any) (found bool, err error) {
+	return oneRow(ctx, r, query, args, into)
+}
+
+func oneRow(ctx context.Context, q querier, query string, args, into []any) (found bool, err error) {
+	err = q.query(ctx, query, func(row cursor) error {
 		found = true
-		return rows.Scan(into...)
+		return row.Scan(into...)
 	}, args...)
 	return found, err
 }
 
-// queryIn is query for a list in place of "(?)".
-func (t *transaction) queryIn(ctx context.Context, query string, list []any, scan func(*sql.Rows) error) error {
-	for piece := range pieces(list, 1) {
-		if err := t.query(ctx, expand(query, len(piece)), scan, piece...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// execIn is exec for a list in place of "(?)", behind the other arguments.
-func (t *transaction) execIn(ctx context.Context, query string, list []any, before ...any) error {
-	for piece := range pieces(list, 1) {
-		if _, err := t.exec(ctx, expand(query, len(piece)), slices.Concat(before, piece)...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// insert writes rows of width values each, in place of "(?)".
-func (t *transaction) insert(ctx context.Context, query string, width int, values []any) error {
-	for piece := range pieces(values, width) {
-		if _, err := t.exec(ctx, expandRows(query, tuple(width), len(piece)/width), piece...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pieces cuts values into pieces of 64, 8 or 1 rows, so that only three
-// statements have to be prepared for each text.
-func pieces(values []any, width int) func(yield func([]any) bool) {
+// pieces cuts rows of width values into pieces of few sizes, the largest
+// first, so that few texts of statements come about. The last size is 1.
+func pieces(values []any, width int, sizes ...int) func(yield func([]any) bool) {
 	return func(yield func([]any) bool) {
 		for len(values) > 0 {
-			size := width
-			for _, rows := range []int{64, 8} {
-				if len(values) >= rows*width {
-					size = rows * width
-					break
-				}
-			}
+			fits := slices.IndexFunc(sizes, func(rows int) bool { return len(values) >= rows*width })
+			size := sizes[fits] * width
 			if !yield(values[:size:size]) {
 				return
 			}
@@ -129,20 +88,4 @@ func expand(query string, n int) string { return strings.Replace(query, "(?)", t
 
 func expandRows(query, row string, n int) string {
 	return strings.Replace(query, "(?)", strings.Join(slices.Repeat([]string{row}, n), ", "), 1)
-}
-
-// each reads all rows and closes them.
-func each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
-	if err != nil {
-		return unavailable("read", err)
-	}
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return unavailable("read", errors.Join(err, rows.Close()))
-		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return unavailable("read", err)
-	}
-	return nil
 }

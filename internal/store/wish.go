@@ -2,10 +2,8 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
 )
@@ -26,7 +24,7 @@ func (s *Store) Wish(ctx context.Context, name string) (wish graph.Wish, found b
 
 func (s *Store) wishes(ctx context.Context, query string, args ...any) ([]graph.Wish, error) {
 	var wishes []graph.Wish
-	err := s.reader.query(ctx, query, func(rows *sql.Rows) error {
+	err := s.reader.query(ctx, query, func(rows cursor) error {
 		var spec []byte
 		if err := rows.Scan(&spec); err != nil {
 			return err
@@ -69,7 +67,7 @@ type storedWish struct {
 
 func storedWishes(ctx context.Context, t *transaction) (map[string]*storedWish, error) {
 	wishes := map[string]*storedWish{}
-	err := t.query(ctx, `SELECT name, source, spec, deleted_at <> 0 FROM wish`, func(rows *sql.Rows) error {
+	err := t.query(ctx, `SELECT name, source, spec, deleted_at <> 0 FROM wish`, func(rows cursor) error {
 		var name string
 		var wish storedWish
 		err := rows.Scan(&name, &wish.source, &wish.spec, &wish.deleted)
@@ -95,7 +93,7 @@ func putWish(ctx context.Context, t *transaction, wish graph.Wish, former *store
 	}
 	_, err = t.exec(ctx, `INSERT INTO wish (name, source, gen, spec, version, deleted_at) VALUES (?, ?, ?, ?, 1, 0)
 		ON CONFLICT (name) DO UPDATE SET source = excluded.source, gen = excluded.gen, spec = excluded.spec,
-		version = version + 1, deleted_at = 0`, wish.Name, string(wish.Source), wish.Gen, string(spec))
+		version = wish.version + 1, deleted_at = 0`, wish.Name, string(wish.Source), wish.Gen, string(spec))
 	return err
 }
 
@@ -107,5 +105,5 @@ func deleteWishes(ctx context.Context, t *transaction, source graph.Source, miss
 		}
 	}
 	return t.execIn(ctx, `UPDATE wish SET version = version + 1, deleted_at = ? WHERE name IN (?)`,
-		names, micros(time.Now()))
+		names, micros(t.now()))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/notification"
@@ -21,6 +22,7 @@ func receivingCases() map[string]func(*world) {
 		"AppendIsBoundedByRows":    appendIsBoundedByRows,
 		"AppendIsBoundedByBytes":   appendIsBoundedByBytes,
 		"AppendAfterItsContext":    appendAfterItsContext,
+		"AppendTakesAnyText":       appendTakesAnyText,
 		"ClosedStoreIsUnavailable": closedStoreIsUnavailable,
 	}
 }
@@ -163,6 +165,23 @@ func appendAfterItsContext(w *world) {
 		wantIs(t, err, context.Canceled)
 	}
 	w.append(change(2))
+}
+
+// What anyone may write into an item must not make it, or those stored with it,
+// fail.
+func appendTakesAnyText(w *world) {
+	t := w.t
+	w.begin(store.Config{})
+	odd := lifecycle("a\x00b\xff", id1)
+	odd.SubscriptionID, odd.TenantID = "\x00\xfe", "\x00"
+	zero := change(1)
+	zero.Item = []byte(`{"resource":"a\u0000b"}`)
+	w.append(odd, zero, change(2))
+	w.route()
+	claimed := w.claim(sinkA)
+	sameItems(t, claimed, zero, change(2))
+	w.settle(notification.Outcome{DeliveryID: claimed[0].ID, Next: time.Now(), Dead: true, Error: "\x00\xff"})
+	equal(t, "dead letters", w.stats().Dead[sinkA], 1)
 }
 
 func closedStoreIsUnavailable(w *world) {

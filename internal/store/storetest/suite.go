@@ -14,10 +14,44 @@ import (
 	"github.com/graphsubd/graphsubd/internal/store"
 )
 
+// Store is what the suite asks of a store; *store.Store has it.
+type Store interface {
+	Append(ctx context.Context, rows []notification.Row) error
+	Route(ctx context.Context, limit int) (int, error)
+	Claim(ctx context.Context, sink string, limit int, lease time.Duration) ([]notification.Delivery, error)
+	Settle(ctx context.Context, outcomes []notification.Outcome) error
+	Pending(sink string) <-chan struct{}
+	NextDue(ctx context.Context, sink string) (at time.Time, found bool, err error)
+	LastNotifications(ctx context.Context) (map[string]time.Time, error)
+	LastNotification(ctx context.Context, name string) (time.Time, error)
+	Owner(ctx context.Context, subscriptionID string) (owner notification.Address, found bool, err error)
+
+	NewTerm(ctx context.Context, holder string) (int64, error)
+	Leader(ctx context.Context) (holder string, term int64, since time.Time, err error)
+	Wishes(ctx context.Context) ([]graph.Wish, error)
+	Wish(ctx context.Context, name string) (wish graph.Wish, found bool, err error)
+	PutWishes(ctx context.Context, term int64, source graph.Source, wishes []graph.Wish) error
+	Records(ctx context.Context) ([]graph.Record, error)
+	RecordsOf(ctx context.Context, name string) ([]graph.Record, error)
+	Save(ctx context.Context, term int64, change graph.Change) error
+	Gaps(ctx context.Context, name string) ([]graph.Gap, error)
+	Limits(ctx context.Context) (map[string]time.Duration, error)
+	LearnLimit(ctx context.Context, term int64, resourceType string, limit time.Duration) error
+	SigningKeys(ctx context.Context) ([]string, error)
+	PutSigningKeys(ctx context.Context, term int64, fingerprints []string) error
+	Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error)
+	SettleLifecycle(ctx context.Context, term int64, ids []string) error
+	LifecyclePending() <-chan struct{}
+
+	Run(ctx context.Context) error
+	Stats(ctx context.Context) (store.Stats, error)
+	Close() error
+}
+
 // Opener opens the store of one database. The suite closes a store before it
 // opens the next one of the same database. It sets every field that a case
 // depends on; the opener adds those that say where the database is.
-type Opener func(ctx context.Context, cfg store.Config) (*store.Store, error)
+type Opener func(ctx context.Context, cfg store.Config) (Store, error)
 
 // RunTests runs the suite; newDatabase gives an empty database each time.
 func RunTests(t *testing.T, newDatabase func(t *testing.T) Opener) {
@@ -44,7 +78,7 @@ const (
 
 // world is a database and the store that is open on it.
 type world struct {
-	*store.Store
+	Store
 	t    *testing.T
 	open Opener
 	cfg  store.Config
@@ -181,6 +215,14 @@ func wantIs(t *testing.T, err, target error) {
 func equal[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// near allows for what passes between two looks at two clocks.
+func near(t *testing.T, what string, got, want time.Time) {
+	t.Helper()
+	if got.Sub(want).Abs() > 5*time.Second {
 		t.Fatalf("%s: got %v, want %v", what, got, want)
 	}
 }

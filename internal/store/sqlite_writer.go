@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/graphsubd/graphsubd/internal/graph"
 )
 
 // A shared transaction takes jobs until none waits or one of these is
@@ -102,7 +100,7 @@ func (w *writer) begin(ctx context.Context) (*transaction, error) {
 	if err := w.connect(ctx); err != nil {
 		return nil, err
 	}
-	t := &transaction{conn: w.conn, statements: w.statements}
+	t := &transaction{session: &sqliteSession{w.conn, w.statements}, now: time.Now}
 	_, err := t.exec(ctx, "BEGIN IMMEDIATE")
 	return t, err
 }
@@ -153,14 +151,6 @@ func (w *writer) guarded(ctx context.Context, t *transaction, j *job) error {
 	}
 	_, err := t.exec(ctx, "RELEASE job")
 	return err
-}
-
-// onlyUnavailable keeps an error of the database and drops a refusal.
-func onlyUnavailable(err error) error {
-	if errors.Is(err, graph.ErrStoreUnavailable) {
-		return err
-	}
-	return nil
 }
 
 func (w *writer) connect(ctx context.Context) error {

@@ -2,24 +2,9 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/graphsubd/graphsubd/internal/graph"
-)
-
-// lane is a priority of writes, the most urgent first.
-type lane int
-
-const (
-	laneAppend lane = iota
-	laneLeader
-	laneSink // claims and how they ended
-	laneRouter
-	laneRetention
-	lanes
 )
 
 // patience is how long a lane waits before it may go before its betters, once
@@ -132,39 +117,4 @@ func (q *queue) take(l lane) *job {
 		}
 	}
 	return nil
-}
-
-// write runs one write in the writer and waits for the end of its
-// transaction. When ctx ends first it gives an error, and the write may or
-// may not take place.
-func write[T any](ctx context.Context, q *queue, l lane, what string,
-	run func(ctx context.Context, t *transaction) (T, error),
-) (T, error) {
-	var result, none T
-	j := &job{queued: time.Now(), done: make(chan error, 1)}
-	j.run = func(ctx context.Context, t *transaction) (err error) {
-		result, err = run(ctx, t)
-		return err
-	}
-	if !q.put(l, j) {
-		return none, unavailable(what, errClosed)
-	}
-	select {
-	case err := <-j.done:
-		if err != nil {
-			return none, fmt.Errorf("%s: %w", what, err)
-		}
-		return result, nil
-	case <-ctx.Done():
-		j.abandoned.Store(true)
-		return none, fmt.Errorf("%s: waiting for the writer: %w: %w", what, graph.ErrStoreUnavailable, context.Cause(ctx))
-	}
-}
-
-// token wakes whoever waits on a channel of capacity 1.
-func token(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -6,16 +6,28 @@ import (
 	"testing"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
+	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
 	"github.com/graphsubd/graphsubd/internal/store/storetest"
 )
 
-func TestConformance(t *testing.T) {
+func TestConformanceOfSQLite(t *testing.T) {
 	storetest.RunTests(t, func(t *testing.T) storetest.Opener {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "store.db")
-		return func(ctx context.Context, cfg store.Config) (*store.Store, error) {
+		return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
 			cfg.Path = path
+			return store.Open(ctx, cfg)
+		}
+	})
+}
+
+func TestConformanceOfPostgres(t *testing.T) {
+	storetest.RunTests(t, func(t *testing.T) storetest.Opener {
+		t.Helper()
+		where := database(t)
+		return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
+			cfg.Postgres = where
 			return store.Open(ctx, cfg)
 		}
 	})
@@ -72,4 +84,12 @@ func routeAll(tb testing.TB, s *store.Store) {
 			return
 		}
 	}
+}
+
+func rowsOf(n int) []notification.Row {
+	rows := make([]notification.Row, n)
+	for i := range rows {
+		rows[i] = benchRow(int64(i))
+	}
+	return rows
 }

@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/graphsubd/graphsubd/internal/store"
+)
+
+// pastRow stores a notification of a partition, with a delivery in a state.
+func pastRow(t *testing.T, conn *pgx.Conn, begin string, n int, state, delivery string) {
+	t.Helper()
+	id := fmt.Sprintf("%s%016d", begin, n)
+	execute(t, conn, `INSERT INTO notification VALUES ($1, $2, 'orders-inbox', 'abcdefghij', '', '', 1, 'change', 'graph', '', '', '', '{}')`, id, state)
+	if delivery != "" {
+		execute(t, conn, `INSERT INTO delivery (notification_id, sink, key, state, next_at, bytes, created_at, settled_at)
+			VALUES ($1, 'orders', '', $2, 0, 2, 1, $3)`, id, delivery, time.Now().UnixMicro())
+	}
+}
+
+// An old partition goes as a whole, and what is not done with outlives it.
+func TestOldPartitionIsDropped(t *testing.T) {
+	where := database(t)
+	s := replica(t, where, store.Config{PollInterval: time.Millisecond, HoldFor: 200 * 365 * 24 * time.Hour, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	conn := connection(t, where)
+	old := time.Now().Add(-10 * 24 * time.Hour)
+	name, begin, end := store.Partition(old, old.Add(24*time.Hour))
+	execute(t, conn, fmt.Sprintf(`CREATE TABLE %s PARTITION OF notification FOR VALUES FROM ('%s') TO ('%s')`, name, begin, end))
+	for n := range 300 {
+		pastRow(t, conn, begin, n, "routed", "delivered")
+	}
+	pastRow(t, conn, begin, 301, "routed", "pending")
+	pastRow(t, conn, begin, 302, "routed", "dead")
+	pastRow(t, conn, begin, 303, "held", "")
+	pastRow(t, conn, begin, 304, "duplicate", "")
+	run(t, s)
+	eventually(t, "the partition is gone", func() bool {
+		return number(t, conn, `SELECT count(*) FROM pg_class WHERE relname = $1 AND relnamespace = current_schema()::regnamespace`, name) == 0
+	})
+	if n := number(t, conn, `SELECT count(*) FROM notification_default`); n != 3 {
+		t.Errorf("%d rows outlive their partition, want 3", n)
+	}
+	if n := number(t, conn, `SELECT count(*) FROM delivery`); n != 2 {
+		t.Errorf("%d deliveries are left, want 2", n)
+	}
+	claimed, err := s.Claim(t.Context(), "orders", 10, 0)
+	if err != nil || len(claimed) != 1 {
+		t.Fatalf("claimed %d, %v", len(claimed), err)
+	}
+	execute(t, conn, `UPDATE delivery SET state = 'delivered'`)
+	eventually(t, "what is done with goes too", func() bool {
+		return number(t, conn, `SELECT count(*) FROM notification_default`) == 1
+	})
+}
+
+// New rows have a partition of their span from the first moment on.
+func TestPartitionsAreAhead(t *testing.T) {
+	where := database(t)
+	replica(t, where, store.Config{RetainDelivered: 72 * time.Hour})
+	conn := connection(t, where)
+	if n := number(t, conn, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'notification'::regclass`); n < 4 {
+		t.Errorf("%d partitions", n)
+	}
+	// Another replica with another retention goes on behind them.
+	other := replica(t, where, store.Config{RetainDelivered: 800 * time.Hour})
+	seed(t, other)
+	if err := other.Append(t.Context(), rowsOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, conn, `SELECT count(*) FROM notification_default`); n != 0 {
+		t.Error("a new row is in the default partition")
+	}
+}

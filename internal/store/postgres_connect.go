@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// connectTimeout bounds one try to connect, where the URL names no other.
+const connectTimeout = 5 * time.Second
+
+// pgSettings are how to connect.
+type pgSettings struct {
+	postgres *Postgres
+	config   *pgxpool.Config
+}
+
+func newPGSettings(p *Postgres) (*pgSettings, error) {
+	address, err := p.address()
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(address.String())
+	if err != nil {
+		return nil, fmt.Errorf("store: connection URL: %w", err) // it masks the password
+	}
+	c := config.ConnConfig
+	query := address.Query()
+	if !query.Has("default_query_exec_mode") {
+		// No named statements: behind a pooler each transaction may meet
+		// another connection of the server.
+		c.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	c.StatementCacheCapacity = 0
+	if !query.Has("connect_timeout") {
+		c.ConnectTimeout = connectTimeout
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "graphsubd"
+	}
+	if (p.Password != nil || p.CAFile != "") && plain(c) {
+		return nil, errors.New("store: the connection URL allows a connection without TLS, which a token or a caFile asks for: " +
+			"write sslmode=verify-full in it, or no sslmode")
+	}
+	s := &pgSettings{postgres: p, config: config}
+	config.BeforeConnect = s.login
+	return s, nil
+}
+
+// plain says whether a connection may come about without TLS over a network.
+func plain(c *pgx.ConnConfig) bool {
+	open := func(host string, config *tls.Config) bool { return config == nil && !strings.HasPrefix(host, "/") }
+	if open(c.Host, c.TLSConfig) {
+		return true
+	}
+	for _, f := range c.Fallbacks {
+		if open(f.Host, f.TLSConfig) {
+			return true
+		}
+	}
+	return false
+}
+
+// address reads the URL as it is now, with the TLS that the settings ask for.
+func (p *Postgres) address() (*url.URL, error) {
+	text, err := p.URL()
+	if err != nil {
+		return nil, fmt.Errorf("store: connection URL: %w", err)
+	}
+	// The error of the parser would show the password.
+	address, err := url.Parse(text)
+	if err != nil || address.Scheme != "postgres" && address.Scheme != "postgresql" {
+		return nil, errors.New("store: the connection URL is none: write postgres://user:password@host:5432/database")
+	}
+	query := address.Query()
+	// What stands in the URL stays as it is, and wins.
+	add := func(key, value string) {
+		if !query.Has(key) {
+			address.RawQuery = strings.TrimPrefix(address.RawQuery+"&", "&") + key + "=" + strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+		}
+	}
+	if p.CAFile != "" {
+		add("sslrootcert", p.CAFile)
+	}
+	if p.CAFile != "" || p.Password != nil {
+		add("sslmode", "verify-full")
+	}
+	return address, nil
+}
+
+// login gives a connection the user and the password of the moment.
+func (s *pgSettings) login(ctx context.Context, c *pgx.ConnConfig) error {
+	address, err := s.postgres.address()
+	if err != nil {
+		return err
+	}
+	fresh, err := pgx.ParseConfig(address.String())
+	if err != nil {
+		return fmt.Errorf("store: connection URL: %w", err)
+	}
+	c.User, c.Password = fresh.User, fresh.Password
+	if s.postgres.Password == nil {
+		return nil
+	}
+	if c.Password, err = s.postgres.Password(ctx); err != nil {
+		return fmt.Errorf("password for the database: %w", err)
+	}
+	return nil
+}
+
+// pool makes a pool, which connects when it is used.
+func (s *pgSettings) pool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
+	config := s.config.Copy()
+	config.MaxConns, config.MinConns = conns, 0
+	// The pool's helper outlives the call that made it: Close ends it.
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, unavailable("open store", err)
+	}
+	return pool, nil
+}
+
+// connect makes one connection, for what is done once.
+func (s *pgSettings) connect(ctx context.Context) (*pgx.Conn, error) {
+	config := s.config.ConnConfig.Copy()
+	if err := s.login(ctx, config); err != nil {
+		return nil, unavailable("connect", err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, unavailable("connect", err)
+	}
+	return conn, nil
+}

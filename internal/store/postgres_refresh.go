@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// countShare is how much of the time may go into counting: a long backlog
+// takes long to count.
+const countShare = 20
+
+// countPace says when to count again. It belongs to the loop that refreshes.
+type countPace struct{ next time.Time }
+
+// refresh measures the clock, counts what all processes have done, and wakes
+// whoever may have work that another process made.
+func (e *postgres) refresh(ctx context.Context) error {
+	if err := e.measureClock(ctx); err != nil {
+		return err
+	}
+	if began := time.Now(); !began.Before(e.counting.next) {
+		if err := e.store.tally.load(ctx, e.store.reader); err != nil {
+			return err
+		}
+		e.counting.next = time.Now().Add(countShare * time.Since(began))
+	}
+	return e.wake(ctx)
+}
+
+// measureClock learns how far the database's clock is ahead.
+func (e *postgres) measureClock(ctx context.Context) error {
+	begin := time.Now()
+	var now int64
+	if _, err := oneRow(ctx, e, `SELECT `+pgNow, nil, []any{&now}); err != nil {
+		return err
+	}
+	ahead := instant(now).Sub(begin.Add(time.Since(begin) / 2))
+	former := time.Duration(e.skew.Swap(ahead.Microseconds())) * time.Microsecond
+	if warning := skewWarning(ahead); warning != "" && former != 0 && skewWarning(former) == "" {
+		e.store.cfg.Logger.WarnContext(ctx, "database setting", "warning", warning)
+	}
+	return nil
+}
+
+// wake gives a token to each sink that has a due delivery and to
+// the leader when a lifecycle item waits.
+func (e *postgres) wake(ctx context.Context) error {
+	s := e.store
+	channels := s.channels()
+	sinks := make([]string, 0, len(channels))
+	for sink := range channels {
+		sinks = append(sinks, sink)
+	}
+	if err := e.query(ctx, `SELECT s FROM unnest(?::text[]) s WHERE EXISTS (SELECT 1 FROM delivery
+		WHERE sink = s AND state = 'pending' AND next_at <= `+pgNow+`)`, func(row cursor) error {
+		var sink string
+		err := row.Scan(&sink)
+		if c := channels[sink]; c != nil {
+			token(c)
+		}
+		return err
+	}, sinks); err != nil {
+		return err
+	}
+	var waits bool
+	if _, err := oneRow(ctx, e, `SELECT EXISTS (SELECT 1 FROM lifecycle)`, nil, []any{&waits}); err != nil {
+		return err
+	}
+	if waits {
+		token(s.lifecycle)
+	}
+	return nil
+}

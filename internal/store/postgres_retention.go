@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// settledRows is how many deliveries one transaction removes.
+	settledRows = 5000
+	// movedRows is how many rows may outlive their partition at once: they are
+	// moved while nothing can be appended.
+	movedRows = 10_000
+	// lockPatience is how long the end of a partition waits for those that read
+	// it, since everything else waits behind it.
+	lockPatience = "2s"
+	// lockNotAvailable is the server's code for the end of that patience.
+	lockNotAvailable = "55P03"
+)
+
+// retain makes partitions and drops old ones. One process at a time does: the
+// others come again later.
+func (e *postgres) retain(ctx context.Context) error {
+	if err := e.addPartitions(ctx); err != nil {
+		return err
+	}
+	cfg := &e.store.cfg
+	if err := e.removeBefore(ctx, bound(e.now().Add(-cfg.RetainDelivered))); err != nil {
+		return err
+	}
+	if err := e.measureSize(ctx); err != nil || cfg.MaxBytes == 0 {
+		return err
+	}
+	return e.removeBeyond(ctx, cfg.MaxBytes)
+}
+
+// removeBefore removes what is done with and older than an id: whole
+// partitions, and one by one what those have left over. A partition that is not
+// old as a whole waits until it is, unless it is longer than the retention.
+func (e *postgres) removeBefore(ctx context.Context, before string) error {
+	list, err := partitions(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if p.to > before {
+			break
+		}
+		if err := e.removePartition(ctx, p); err != nil {
+			return err
+		}
+	}
+	swept := partition{"", before}
+	if len(list) > 0 && e.store.cfg.RetainDelivered >= span(e.store.cfg.RetainDelivered) {
+		swept.to = min(list[0].from, before)
+	}
+	return e.sweep(ctx, swept)
+}
+
+// removeBeyond removes the oldest that is done with until the database is no
+// larger than its bound. Single rows leave room that is used again, but none
+// that is given back.
+func (e *postgres) removeBeyond(ctx context.Context, most int64) error {
+	list, err := partitions(ctx, e)
+	if err != nil {
+		return err
+	}
+	now := bound(e.now())
+	for _, p := range list {
+		if e.size() <= most {
+			return nil
+		}
+		if p.to <= now {
+			err = e.removePartition(ctx, p)
+		} else if p.from <= now {
+			err = e.sweep(ctx, p)
+		}
+		if err == nil {
+			err = e.measureSize(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removePartition drops a partition. What is not done with yet goes to the
+// default one; when that is much, the rest is removed row by row instead.
+func (e *postgres) removePartition(ctx context.Context, p partition) error {
+	if err := e.store.repeat(ctx, func(ctx context.Context, t *transaction) (int64, error) {
+		return t.exec(ctx, `DELETE FROM delivery WHERE id IN (SELECT id FROM delivery
+			WHERE notification_id >= ? AND notification_id < ? AND state = 'delivered' LIMIT ?)`, p.from, p.to, settledRows)
+	}); err != nil {
+		return err
+	}
+	dropped, err := write(ctx, e, laneRetention, "drop a partition", func(ctx context.Context, t *transaction) (bool, error) {
+		return drop(ctx, t, p)
+	})
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
+		return nil // somebody reads it; the next pass tries again
+	}
+	if err != nil || dropped {
+		return err
+	}
+	return e.sweep(ctx, p)
+}
+
+// survives says which rows of a partition outlive it; their deliveries that
+// are done with have been removed before.
+const survives = `(state IN ('new', 'held') OR id IN (
+	SELECT notification_id FROM delivery WHERE notification_id >= '%[2]s' AND notification_id < '%[3]s'))`
+
+func drop(ctx context.Context, t *transaction, p partition) (bool, error) {
+	if entered, err := lock(ctx, t, lockRetention, false); err != nil || !entered {
+		return err == nil, err // another process is at it
+	}
+	// A router that is at work would lose what it has read.
+	if _, err := lock(ctx, t, lockRouter, true); err != nil {
+		return false, err
+	}
+	statement := func(text string) string { return fmt.Sprintf(text, p.name(), p.from, p.to) }
+	var rows int64
+	if _, err := t.row(ctx, statement(`SELECT count(*) FROM (SELECT 1 FROM %[1]s WHERE `+survives+` LIMIT `+
+		fmt.Sprint(movedRows+1)+`) s`), nil, &rows); err != nil || rows > movedRows {
+		return false, err
+	}
+	if _, err := t.exec(ctx, `SET LOCAL lock_timeout = '`+lockPatience+`'`); err != nil {
+		return false, err
+	}
+	for _, text := range []string{
+		`ALTER TABLE notification DETACH PARTITION %[1]s`,
+		`INSERT INTO notification SELECT * FROM %[1]s WHERE ` + survives,
+		`DROP TABLE %[1]s`,
+	} {
+		if _, err := t.exec(ctx, statement(text)); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// sweep removes notifications of a span that are done with, one by one. It
+// walks once: a query from the start would read what stays again and again.
+func (e *postgres) sweep(ctx context.Context, p partition) error {
+	for after := p.from; ctx.Err() == nil; {
+		next, err := write(ctx, e, laneRetention, "retention", func(ctx context.Context, t *transaction) (string, error) {
+			if entered, err := lock(ctx, t, lockRetention, false); err != nil || !entered {
+				return "", err // another process is at it
+			}
+			return removeDone(ctx, t, after, p.to)
+		})
+		if err != nil || next == "" {
+			return err
+		}
+		after = next
+	}
+	return nil
+}
+
+// measureSize learns how large the tables are, with their indexes.
+func (e *postgres) measureSize(ctx context.Context) error {
+	var bytes int64
+	_, err := oneRow(ctx, e, `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+		WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`, nil, []any{&bytes})
+	e.bytes.Store(bytes)
+	return err
+}

@@ -1,0 +1,238 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/notification"
+	"github.com/graphsubd/graphsubd/internal/store"
+	"github.com/graphsubd/graphsubd/test/harness"
+	"github.com/graphsubd/graphsubd/test/postgres"
+)
+
+func containsText(err error, text string) bool { return strings.Contains(err.Error(), text) }
+
+// with adds a parameter to a connection URL.
+func with(tb testing.TB, address, key, value string) string {
+	tb.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&", "&") + key + "=" + strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+	return u.String()
+}
+
+// A session that does not sync is refused, one that is likely a mistake is
+// warned of.
+func TestServerSettingsAreChecked(t *testing.T) {
+	address := server(t).Schema(t)
+	for setting, want := range map[string]string{
+		"synchronous_commit=off": "synchronous_commit is off",
+	} {
+		_, err := store.Open(t.Context(), store.Config{Postgres: at(with(t, address, "options", "-c "+setting)), Owner: "test"})
+		if !errors.Is(err, store.ErrUnsafe) || !containsText(err, want) {
+			t.Errorf("%s: error %v", setting, err)
+		}
+	}
+	var log bytes.Buffer
+	replica(t, at(address), store.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("a right server is warned of: %s", log.String())
+	}
+}
+
+// One server with fsync off is not given a byte.
+func TestServerWithoutSync(t *testing.T) {
+	srv, err := postgres.Start(t.Context(), postgres.Options{Settings: []string{"fsync=off"}})
+	have(t, err)
+	t.Cleanup(func() { _ = srv.Stop() })
+	_, err = store.Open(t.Context(), store.Config{Postgres: at(srv.URL()), Owner: "test"})
+	if !errors.Is(err, store.ErrUnsafe) || !containsText(err, "set fsync = on") {
+		t.Errorf("error %v", err)
+	}
+}
+
+const tlsHBA = `local all graphsubd trust
+hostssl all token 127.0.0.1/32 password
+`
+
+// secured starts a server that takes the user "token" over TLS only.
+func secured(t *testing.T) (srv *postgres.Server, address, caFile string) {
+	t.Helper()
+	certificate, key := selfSigned(t)
+	_, port, err := net.SplitHostPort(harness.FreeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err = postgres.Start(t.Context(), postgres.Options{
+		Port:  port,
+		HBA:   tlsHBA,
+		Files: map[string][]byte{"server.crt": certificate, "server.key": key},
+		Settings: []string{
+			"listen_addresses=127.0.0.1", "ssl=on", "ssl_cert_file=../server.crt", "ssl_key_file=../server.key",
+		},
+	})
+	have(t, err)
+	t.Cleanup(func() {
+		if err := srv.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	caFile = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(caFile, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return srv, "postgres://token@127.0.0.1:" + port + "/postgres", caFile
+}
+
+// The token of the moment opens each connection, over verified TLS.
+func TestTokenIsThePassword(t *testing.T) {
+	srv, address, caFile := secured(t)
+	srv.Exec(t, `CREATE ROLE token LOGIN PASSWORD 'token-1'`)
+	srv.Exec(t, `CREATE SCHEMA token AUTHORIZATION token`)
+	var current atomic.Value
+	current.Store("token-1")
+	where := at(address)
+	where.CAFile = caFile
+	where.Password = func(context.Context) (string, error) { return current.Load().(string), nil } //nolint:errcheck,forcetypeassert // It holds strings.
+	s := replica(t, where, store.Config{})
+	seed(t, s)
+
+	srv.Exec(t, `ALTER ROLE token PASSWORD 'token-2'`)
+	srv.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'token'`)
+	eventually(t, "a former token opens nothing", func() bool {
+		_, err := s.Wishes(t.Context())
+		return err != nil && !containsText(err, "token-1")
+	})
+	current.Store("token-2")
+	eventually(t, "the new token opens a connection", func() bool {
+		_, err := s.Wishes(t.Context())
+		return err == nil
+	})
+
+	where.Password = func(context.Context) (string, error) { return "", errors.New("no token today") }
+	if _, err := store.Open(t.Context(), store.Config{Postgres: where, Owner: "test"}); err == nil || !containsText(err, "no token today") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The password of a URL that changes is picked up, and TLS is not given up.
+func TestConnectionURL(t *testing.T) {
+	srv, address, caFile := secured(t)
+	srv.Exec(t, `CREATE ROLE token LOGIN PASSWORD 'one'`)
+	srv.Exec(t, `CREATE SCHEMA token AUTHORIZATION token`)
+	var current atomic.Value
+	current.Store("one")
+	where := &store.Postgres{CAFile: caFile, URL: func() (string, error) {
+		return strings.Replace(address, "token@", "token:"+current.Load().(string)+"@", 1), nil //nolint:errcheck,forcetypeassert // It holds strings.
+	}}
+	s := replica(t, where, store.Config{})
+	srv.Exec(t, `ALTER ROLE token PASSWORD 'two'`)
+	srv.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'token'`)
+	current.Store("two")
+	eventually(t, "the new password opens a connection", func() bool {
+		_, err := s.Wishes(t.Context())
+		return err == nil
+	})
+
+	withoutCA := &store.Postgres{URL: func() (string, error) { return with(t, address, "sslmode", "verify-full"), nil }}
+	if _, err := store.Open(t.Context(), store.Config{Postgres: withoutCA, Owner: "test"}); err == nil || !containsText(err, "certificate") {
+		t.Errorf("an unknown authority: error %v", err)
+	}
+	for _, mode := range []string{"disable", "prefer", "allow"} {
+		weak := &store.Postgres{
+			URL:      func() (string, error) { return with(t, address, "sslmode", mode), nil },
+			Password: func(context.Context) (string, error) { return "token", nil },
+		}
+		if _, err := store.Open(t.Context(), store.Config{Postgres: weak, Owner: "test"}); err == nil || !containsText(err, "sslmode=verify-full") {
+			t.Errorf("sslmode %s with a token: error %v", mode, err)
+		}
+	}
+}
+
+func selfSigned(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// Behind a pooler that lends a connection for one transaction all goes on, also
+// with more clients than connections.
+func TestTransactionPooler(t *testing.T) {
+	srv, err := postgres.Start(t.Context(), postgres.Options{})
+	have(t, err)
+	t.Cleanup(func() {
+		if err := srv.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	where := at(srv.Pooler(t))
+	stores := []*store.Store{
+		replica(t, where, store.Config{Owner: "a", PollInterval: 10 * time.Millisecond}),
+		replica(t, where, store.Config{Owner: "b", PollInterval: 10 * time.Millisecond}),
+	}
+	term := seed(t, stores[0])
+	load := newLoad(t, stores)
+	for _, s := range stores {
+		run(t, s)
+	}
+	var delivered atomic.Int64
+	eventually(t, "2,000 are delivered", func() bool {
+		for _, s := range stores {
+			claimed, err := s.Claim(t.Context(), "orders", 100, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcomes := make([]notification.Outcome, len(claimed))
+			for i := range claimed {
+				outcomes[i].DeliveryID = claimed[i].ID
+			}
+			if err := s.Settle(t.Context(), outcomes); err != nil {
+				t.Fatal(err)
+			}
+			delivered.Add(int64(len(claimed)))
+			if err := stores[0].LearnLimit(t.Context(), term, "message", time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return delivered.Load() > 2000
+	})
+	load.end()
+	if n := load.failed.Load(); n != 0 {
+		t.Errorf("%d appends failed", n)
+	}
+}
