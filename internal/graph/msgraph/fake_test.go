@@ -195,6 +195,7 @@ func (f *fake) config() msgraph.Config {
 		Credential: msgraph.Credential{ClientSecret: func() (string, error) { return secret, nil }},
 		Transport:  f,
 		Stamp:      func() string { return "7.pod/a" },
+		Scale:      1000, // so that no listing has to wait outside of a bubble
 	}
 }
 
