@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -37,13 +38,21 @@ func start(t harness.T, program string, args ...string) *process {
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // should the test be killed
-	if err := p.cmd.Start(); err != nil {
+	started := make(chan error)
+	go func() { // joined by stop
+		// The kernel ties the death signal to the thread that started the
+		// program, so this thread is kept until the program has ended.
+		runtime.LockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // its state says how it ended
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	go func() { // joined by stop
-		_ = p.cmd.Wait() // its state says how it ended
-		close(p.done)
-	}()
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
