@@ -62,7 +62,7 @@ func (t *Tenant) page(ctx context.Context, c call) error {
 		if graph.Classify(err) != graph.ReasonThrottled || try == pageTries {
 			return err
 		}
-		wait := pageWait
+		wait := time.Duration(float64(pageWait) / t.client.cfg.Scale)
 		if fault, ok := errors.AsType[*graph.Error](err); ok {
 			wait = max(wait, fault.RetryAfter)
 		}
