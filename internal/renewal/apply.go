@@ -37,7 +37,7 @@ func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
 	// Taken by value: the configuration may replace them while the job runs.
 	to := target{wish: wish, terms: terms}
 	if lane != nil {
-		to.tenant, to.policy = lane.Tenant, lane.policy
+		to.tenant, to.policy, to.listed = lane.Tenant, lane.policy, lane.listing != nil
 	}
 	draw := t.m.cfg.Rand.Float64()
 	t.job(ctx, func() func(time.Time) error {
@@ -49,6 +49,7 @@ func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
 			return t.land(e, lane, calls, action, outcome{unsaved: pending, saveErr: err})
 		}
 		o := t.apply(call, to, situation, action, draw)
+		doubt(&o.change, to.listed)
 		stamp(&o.change, wish)
 		if o.done {
 			pending = append(pending, o.change)
@@ -95,6 +96,17 @@ type target struct {
 	policy Policy
 	wish   *graph.Wish
 	terms  Terms
+	listed bool // in this term
+}
+
+// doubt asks for a listing before the next create where a subscription was
+// lost and its tenant was not listed in this term. The store may be an older
+// copy that was put back: then what it names is gone, and what replaced it
+// lives. One listing in a term is enough.
+func doubt(c *graph.Change, listed bool) {
+	if c.Opened != nil && !c.Forget && c.Record.ID == "" && !listed {
+		c.Record.Ambiguous = true
+	}
 }
 
 // stamp says which tenant the events of a change belong to, which is known

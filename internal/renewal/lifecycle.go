@@ -90,6 +90,7 @@ func (t *term) gather(ctx context.Context, now time.Time, items []graph.Lifecycl
 			continue // done already, or of a former subscription
 		}
 		if change, ok := react(now, e.record, item, e.tenant.policy); ok {
+			doubt(&change, e.tenant.listing != nil)
 			stamp(&change, t.wishes[item.Name])
 			touched[e] = append(touched[e], change)
 			t.log.InfoContext(ctx, "lifecycle event", "subscription", item.Name, "event", item.Event)

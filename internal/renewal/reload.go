@@ -72,11 +72,9 @@ func (t *term) reloadFailed(now time.Time, err error) error {
 // take makes the entries fit the picture: one for each record, and one for
 // each wish that has none yet.
 func (t *term) take(now time.Time, p picture, first bool) {
-	known := map[string]bool{} // tenants of which the store knows anything
 	if first {
 		maps.Copy(t.limits, p.limits)
 		for _, r := range p.records {
-			known[r.Tenant] = true
 			t.add(now, r)
 		}
 	}
@@ -84,9 +82,10 @@ func (t *term) take(now time.Time, p picture, first bool) {
 	for i := range p.wishes {
 		wish := &p.wishes[i]
 		t.wishes[wish.Name] = wish
-		// A store that knows nothing of a tenant may be new, or lost: what we
-		// made there before has to be found again and not made twice.
-		t.pend(now, wish, first && !known[wish.Tenant])
+		// A store without a record of it may be new, lost, or an older copy
+		// that was put back: what we made before has to be found again and not
+		// made twice. A wish that comes later in the term is new for sure.
+		t.pend(now, wish, first)
 	}
 	if first {
 		t.lifecycleAt = now // what came while nobody led

@@ -3,6 +3,8 @@ package renewal_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -261,6 +263,44 @@ func TestMassOfExpiredRecordsIsTakenInTurn(t *testing.T) {
 		}
 		if kinds := s.kinds(); kinds[graph.EventGapOpened] != 2000 || kinds[graph.EventGapClosed] != 2000 {
 			t.Errorf("events %v", kinds)
+		}
+	})
+}
+
+// TestOlderStorePutBack restores a copy of the store from before one
+// subscription was made anew and another was added.
+func TestOlderStorePutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := newFakeGraph(week), newFakeStore()
+		w := newWorld(t, g, s, wish("a"), wish("b"))
+		led(t, w, time.Hour)
+		s.mu.Lock()
+		copied := maps.Clone(s.records)
+		s.mu.Unlock()
+
+		w = newWorld(t, g, s, wish("a"), wish("b"), wish("c"))
+		w.lead()
+		time.Sleep(time.Hour)
+		g.remove("s1")
+		time.Sleep(6 * 24 * time.Hour)
+		if err := w.stop(nil); err != nil {
+			t.Error(err)
+		}
+		before := g.ids()
+		s.mu.Lock()
+		s.records, s.term, s.gaps, s.events = copied, 1, nil, nil
+		s.mu.Unlock()
+
+		w = newWorld(t, g, s, wish("a"), wish("b"), wish("c"))
+		led(t, w, 3*week)
+		if after := g.ids(); !slices.Equal(before, after) || len(after) != 3 {
+			t.Errorf("live were %v and are %v", before, after)
+		}
+		if n := g.count("create"); n != 4 {
+			t.Errorf("%d creates, want 4", n)
+		}
+		if len(s.gaps) != 1 || s.gaps[0].To.IsZero() {
+			t.Errorf("gaps %+v", s.gaps)
 		}
 	})
 }
