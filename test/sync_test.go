@@ -1,0 +1,169 @@
+package test_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphsubd/graphsubd/test/harness"
+)
+
+// trace attaches strace to a running process; stop detaches it.
+func trace(t *testing.T, p *harness.Process, args ...string) (output string, stop func()) {
+	t.Helper()
+	output = filepath.Join(t.TempDir(), "trace")
+	args = append([]string{"-f", "-s", "32", "-o", output, "-p", strconv.Itoa(p.Cmd.Process.Pid)}, args...)
+	command := exec.CommandContext(t.Context(), "strace", args...)
+	said, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatalf("strace: %v; tools/programs installs it", err)
+	}
+	lines := bufio.NewReader(said)
+	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "attached") {
+		t.Fatalf("strace says %q, %v", line, err)
+	}
+	return output, func() {
+		_ = command.Process.Signal(syscall.SIGINT)
+		_, _ = lines.WriteTo(os.Stderr)
+		_ = command.Wait() // it ends by the signal
+	}
+}
+
+// TestNo202BeforeTheSync looks at the system calls of the running service: of
+// each notification, first the write to the log, then the sync, then the 202.
+func TestNo202BeforeTheSync(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SHORT: tracing needs strace")
+	}
+	t.Parallel()
+	sim := harness.StartSimulator(t, "--time-scale", "60")
+	service := harness.NewService(t, sim, 1)
+	process := service.Start()
+	harness.Eventually(t, 20*time.Second, func() error { return want("live", sim.Counts().Live, 1) })
+	output, stop := trace(t, process, "-e", "trace=pwrite64,fsync,fdatasync,write")
+	const posts = 10
+	for n := range posts {
+		sim.Control(http.MethodPost, "notify", map[string]any{"count": 1}, nil)
+		harness.Eventually(t, 20*time.Second, func() error { return want("events", len(service.Events()), n+1) })
+	}
+	stop()
+	text, err := os.ReadFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, wrote, synced := 0, false, false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.Contains(line, "pwrite64("):
+			wrote = true
+		case wrote && (strings.Contains(line, "sync(") || strings.Contains(line, "sync resumed")) && strings.Contains(line, "= 0"):
+			synced = true
+		case strings.Contains(line, `"HTTP/1.1 202`):
+			if answers++; !synced {
+				t.Errorf("answer %d left before its sync", answers)
+			}
+			wrote, synced = false, false
+		}
+	}
+	if answers != posts {
+		t.Errorf("%d answers of 202 in the trace, want %d", answers, posts)
+	}
+}
+
+// TestFailingSync makes every sync of the running service fail for a while:
+// nothing is acknowledged then, and it goes on when syncs work again.
+func TestFailingSync(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SHORT: injecting faults needs strace")
+	}
+	t.Parallel()
+	sim := harness.StartSimulator(t, "--time-scale", "60")
+	service := harness.NewService(t, sim, 2)
+	process := service.Start()
+	harness.Eventually(t, 20*time.Second, func() error { return want("live", sim.Counts().Live, 2) })
+	sim.Control(http.MethodPost, "notify", map[string]any{"count": 5}, nil)
+	harness.Eventually(t, 20*time.Second, func() error { return want("events", len(service.Events()), 10) })
+
+	_, stop := trace(t, process, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO")
+	sim.Control(http.MethodPost, "notify", map[string]any{"count": 5}, nil)
+	harness.Eventually(t, 20*time.Second, func() error {
+		if !strings.Contains(process.Logged(), "store refuses notifications") {
+			return errors.New("no notification was refused")
+		}
+		return nil
+	})
+	if c := sim.Counts(); c.Acknowledged != 10 || c.Queued == 0 {
+		t.Errorf("acknowledged although no sync works: %+v", c)
+	}
+	stop()
+	harness.Eventually(t, 60*time.Second, func() error {
+		return errors.Join(want("acknowledged", sim.Counts().Acknowledged, 20), want("events", len(service.Events()), 20))
+	})
+	select {
+	case <-process.Done:
+		t.Error("the process has ended")
+	default:
+	}
+}
+
+// TestOlderBackupPutBack restores a copy of the store from before a
+// subscription was made anew: nothing is made twice, and the gap is told.
+func TestOlderBackupPutBack(t *testing.T) {
+	t.Parallel()
+	// Twelve hours pass in six seconds.
+	sim := harness.StartSimulator(t, "--time-scale", "7200")
+	service := harness.NewService(t, sim, 3)
+	process := service.Start()
+	harness.Eventually(t, 20*time.Second, func() error { return want("live", sim.Counts().Live, 3) })
+	backup := harness.Start(t, "store", "backup", "--config", service.Path("graphsubd.yaml"), "--to", service.Path("copy.db"))
+	<-backup.Done
+	if code := backup.Cmd.ProcessState.ExitCode(); code != 0 {
+		t.Fatalf("backup ended with %d: %s", code, backup.Logged())
+	}
+	sim.Control(http.MethodPost, "subscriptions/"+sim.Live()[0].ID+"/remove", nil, nil)
+	harness.Eventually(t, 20*time.Second, func() error { return want("created", sim.Counts().Created, 4) })
+	process.Terminate()
+
+	copied, err := os.ReadFile(service.Path("copy.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range []string{"data/graphsubd.db-wal", "data/graphsubd.db-shm"} {
+		if err := os.Remove(service.Path(old)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	service.Put("data/graphsubd.db", copied)
+	before := len(service.Lines("notices.jsonl"))
+	service.Start()
+	renewed := sim.Counts().Renewed
+	harness.Eventually(t, 40*time.Second, func() error {
+		if c := sim.Counts(); c.Renewed < renewed+6 {
+			return fmt.Errorf("%d renewals since", c.Renewed-renewed)
+		}
+		return nil
+	})
+	if c := sim.Counts(); c.Live != 3 || c.Created != 4 || c.Deleted != 0 || c.Expired != 0 {
+		t.Errorf("counts %+v", c)
+	}
+	kinds := map[string]int{}
+	for _, event := range service.Lines("notices.jsonl")[before:] {
+		kind, _ := event["type"].(string)
+		kinds[kind]++
+	}
+	if kinds["io.graphsubd.gap.opened"] != 1 || kinds["io.graphsubd.gap.closed"] != 1 {
+		t.Errorf("events after the restore %v", kinds)
+	}
+}
