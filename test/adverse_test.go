@@ -1,14 +1,10 @@
 package test_test
 
 import (
-	"context"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -70,7 +66,7 @@ func TestTrouble(t *testing.T) {
 		service.Rewrite(`graph: "`+sim.Line.Graph, `graph: "https://`+address)
 		process := service.Start()
 		says(t, process, `"reason":"transient"`, "connection refused")
-		forward(t, address, strings.TrimPrefix(sim.Line.Graph, "https://"))
+		harness.NewNetworkAt(t, address, strings.TrimPrefix(sim.Line.Graph, "https://"))
 		harness.Eventually(t, 60*time.Second, func() error { return want("live", sim.Counts().Live, 2) })
 	})
 	t.Run("other authority", func(t *testing.T) {
@@ -113,48 +109,4 @@ func TestTrouble(t *testing.T) {
 			says(t, process, "clock agrees with graph's again")
 		})
 	}
-}
-
-// forward brings connections from one address to another until the test ends.
-func forward(t *testing.T, from, to string) {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	t.Cleanup(func() {
-		cancel()
-		_ = listener.Close()
-		running.Wait()
-	})
-	running.Go(func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { bridge(ctx, near, to) })
-		}
-	})
-}
-
-// bridge copies both ways until either side or ctx ends.
-func bridge(ctx context.Context, near net.Conn, to string) {
-	far, err := (&net.Dialer{}).DialContext(ctx, "tcp", to)
-	if err != nil {
-		_ = near.Close()
-		return
-	}
-	stop := context.AfterFunc(ctx, func() { _, _ = near.Close(), far.Close() })
-	defer stop()
-	var copying sync.WaitGroup
-	for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
-		copying.Go(func() {
-			_, _ = io.Copy(pair[0], pair[1])
-			_, _ = near.Close(), far.Close()
-		})
-	}
-	copying.Wait()
 }

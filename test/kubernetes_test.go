@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,15 +12,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	coordination "k8s.io/api/coordination/v1"
-	core "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/graphsubd/graphsubd/internal/lease"
 	"github.com/graphsubd/graphsubd/test/controlplane"
 	"github.com/graphsubd/graphsubd/test/harness"
+	"github.com/graphsubd/graphsubd/test/postgres"
 )
 
 // The lease of these tests is short; the configuration allows no such.
@@ -41,50 +37,44 @@ const (
 
 var errTestLeaseLost = errors.New("lease lost")
 
-// leaseCluster has one Lease and one user who may get and update it.
-type leaseCluster struct {
-	*controlplane.ControlPlane
-	leads atomic.Int32 // how many bodies run
-}
-
-const leaseUser = "graphsubd"
-
-func newLeaseCluster(t *testing.T) *leaseCluster {
-	t.Helper()
+// TestKubernetes runs what needs a real Kubernetes API, on one of them: each
+// part in a namespace, on the Lease and with the account that the chart makes.
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SHORT: a real Kubernetes API is left out")
 	}
-	c := &leaseCluster{ControlPlane: controlplane.Start(t)}
-	_, err := c.Admin.CoreV1().Namespaces().Create(t.Context(), &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "graph"}}, metav1.CreateOptions{})
+	plane := controlplane.Start(t)
+	server, err := postgres.Use(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.putLease(t)
-	c.grant(t)
-	return c
-}
-
-func (c *leaseCluster) putLease(t *testing.T) {
-	t.Helper()
-	_, err := c.Admin.CoordinationV1().Leases("graph").Create(t.Context(), &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: "graphsubd"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *leaseCluster) deleteLease(t *testing.T) {
-	t.Helper()
-	if err := c.Admin.CoordinationV1().Leases("graph").Delete(t.Context(), "graphsubd", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *leaseCluster) grant(t *testing.T) {
-	t.Helper()
-	c.Grant(t, "graph", leaseUser, rbac.PolicyRule{
-		APIGroups: []string{coordination.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{"graphsubd"},
-		Verbs: []string{"get", "update"},
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
 	})
+	in := func(namespace string) *cluster {
+		return &cluster{ControlPlane: plane, namespace: namespace, server: server}
+	}
+	t.Run("lease", in("lease").testLease)
+	t.Run("serve", in("serve").testServe)
+	t.Run("chart", in("chart").testChart)
+	t.Run("one leads", in("one").testOneLeads)
+	t.Run("killed leader", in("killed").testKilledLeader)
+	t.Run("rollout", in("rollout").testRollout)
+	t.Run("no API server", in("no-api").testWithoutAPI)
+	t.Run("deleted lease", in("no-lease").testDeletedLease)
+	t.Run("revoked access", in("no-access").testRevokedAccess)
+	t.Run("clocks apart", in("clocks").testClocks)
+}
+
+// cluster is a namespace, and the database beside it.
+type cluster struct {
+	*controlplane.ControlPlane
+	namespace string
+	server    *postgres.Server
+	leads     atomic.Int32 // how many bodies of contenders run
 }
 
 // leadership is a change: somebody begins to lead, or ends.
@@ -97,21 +87,21 @@ type leadership struct {
 
 // contender is one elector with a network of its own.
 type contender struct {
-	forwarder *forwarder
-	stop      func()
-	began     chan leadership
-	ended     chan leadership
+	network *harness.Network
+	stop    func()
+	began   chan leadership
+	ended   chan leadership
 }
 
-func (c *leaseCluster) contend(t *testing.T) *contender {
+func (c *cluster) contend(t *testing.T) *contender {
 	t.Helper()
-	one := &contender{forwarder: newForwarder(t, c.Address), began: make(chan leadership, 10), ended: make(chan leadership, 10)}
-	client, err := lease.NewClient(c.Kubeconfig(t, leaseUser, one.forwarder.address))
+	one := &contender{network: harness.NewNetwork(t, c.Address), began: make(chan leadership, 10), ended: make(chan leadership, 10)}
+	client, err := lease.NewClient(c.ServiceAccount(t, c.namespace, one.network.Address))
 	if err != nil {
 		t.Fatal(err)
 	}
 	elector, err := lease.NewKubernetes(lease.KubernetesConfig{
-		Namespace: "graph", Name: "graphsubd", Identity: lease.NewIdentity("test"), Election: "test",
+		Namespace: c.namespace, Name: "graphsubd", Identity: lease.NewIdentity("test"), Election: "test",
 		Duration: leaseDuration, RenewDeadline: leaseDeadline, RetryPeriod: leaseRetry, CallTimeout: leaseCall,
 		Client: client, LostCause: errTestLeaseLost,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Registerer: prometheus.NewRegistry(),
@@ -160,16 +150,16 @@ func next(t *testing.T, within time.Duration, what string, changes ...<-chan lea
 	return leadership{}
 }
 
-// TestLeaseOnRealAPI runs two electors against a real API server, each with
-// nothing but get and update on the one Lease.
-func TestLeaseOnRealAPI(t *testing.T) {
+// testLease runs two electors against a real API server, each with nothing but
+// what the chart allows.
+func (c *cluster) testLease(t *testing.T) {
 	t.Parallel()
-	c := newLeaseCluster(t)
+	c.Install(t, controlplane.Chart, c.namespace, controlplane.Values)
 	a, b := c.contend(t), c.contend(t)
 	leader := next(t, 10*time.Second, "one leads", a.began, b.began).contender
 
 	began := time.Now()
-	c.deleteLease(t)
+	c.DeleteLease(t, c.namespace)
 	lost := next(t, atOnce+busy, "the leader ends when the lease is deleted", leader.ended)
 	t.Logf("ended %v after the lease was deleted: %v", lost.at.Sub(began), lost.cause)
 	if !errors.Is(lost.cause, errTestLeaseLost) {
@@ -182,17 +172,17 @@ func TestLeaseOnRealAPI(t *testing.T) {
 		t.Error("leads without a lease")
 	case <-time.After(leaseDuration + leaseRetry*5): // long enough for anybody to take over
 	}
-	if _, err := c.Admin.CoordinationV1().Leases("graph").Get(t.Context(), "graphsubd", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := c.Admin.CoordinationV1().Leases(c.namespace).Get(t.Context(), "graphsubd", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the lease was made anew: %v", err)
 	}
-	c.putLease(t)
+	c.PutLease(t, c.namespace)
 	leader = next(t, gracefulBound+busy, "one leads when the lease is back", a.began, b.began).contender
 
 	began = time.Now()
-	c.Revoke(t, "graph", leaseUser)
+	grant := c.Revoke(t, c.namespace)
 	lost = next(t, atOnce+busy, "the leader ends when its permission does", leader.ended)
 	t.Logf("ended %v after the permission was taken: %v", lost.at.Sub(began), lost.cause)
-	c.grant(t)
+	grant()
 	// It could not release what it held, and takes it up again by its name.
 	leader = next(t, crashBound+busy, "one leads when the permission is back", a.began, b.began).contender
 	other := a
@@ -206,7 +196,7 @@ func TestLeaseOnRealAPI(t *testing.T) {
 	t.Logf("graceful take-over took %v, the bound is %v", taken.at.Sub(ended.at), gracefulBound)
 
 	heir := c.contend(t)
-	other.forwarder.cut()
+	other.network.Cut()
 	cut := time.Now()
 	taken = next(t, crashBound+busy, "the third takes over from one that is cut off", heir.began)
 	lost = next(t, busy, "the one that is cut off has ended", other.ended)
@@ -215,12 +205,8 @@ func TestLeaseOnRealAPI(t *testing.T) {
 	if taken.at.Sub(lost.at) < leaseDuration-leaseDeadline-leaseRetry-leaseCall {
 		t.Error("the one that was cut off ended too late")
 	}
-	spec, err := c.Admin.CoordinationV1().Leases("graph").Get(t.Context(), "graphsubd", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := spec.Spec.LeaseTransitions; n == nil || *n < 2 {
-		t.Errorf("the lease was taken over twice and says %+v", spec.Spec)
+	if n := c.Lease(t, c.namespace).LeaseTransitions; n == nil || *n < 2 {
+		t.Errorf("the lease was taken over twice and says %+v", c.Lease(t, c.namespace))
 	}
 }
 
@@ -228,7 +214,11 @@ func TestLeaseOnRealAPI(t *testing.T) {
 // deadline.
 func TestLeaseWithoutAnswers(t *testing.T) {
 	t.Parallel()
-	c := newLeaseCluster(t)
+	if testing.Short() {
+		t.Skip("SHORT: a real Kubernetes API is left out")
+	}
+	c := &cluster{ControlPlane: controlplane.Start(t), namespace: "graph"}
+	c.Install(t, controlplane.Chart, c.namespace, controlplane.Values)
 	a, b := c.contend(t), c.contend(t)
 	leader := next(t, 10*time.Second, "one leads", a.began, b.began).contender
 	c.Pause(t)
@@ -239,15 +229,15 @@ func TestLeaseWithoutAnswers(t *testing.T) {
 	next(t, crashBound+busy, "one leads again", a.began, b.began)
 }
 
-// TestServeOnLease has the built program lead by the Lease: it creates when it
+// testServe has the built program lead by the Lease: it creates when it
 // leads, ends leading when the Lease is gone, and lets go of it in the end.
-func TestServeOnLease(t *testing.T) {
+func (c *cluster) testServe(t *testing.T) {
 	t.Parallel()
-	c := newLeaseCluster(t)
-	c.deleteLease(t)
+	c.Install(t, controlplane.Chart, c.namespace, controlplane.Values)
+	c.DeleteLease(t, c.namespace)
 	sim := harness.StartSimulator(t, "--time-scale", "60")
 	service := harness.NewService(t, sim, 2)
-	service.Rewrite("apps:", fmt.Sprintf("lease: {kubernetes: {namespace: graph, name: graphsubd, kubeconfig: %q}}\napps:", c.Kubeconfig(t, leaseUser, "")))
+	service.Rewrite("apps:", fmt.Sprintf("lease: {kubernetes: {namespace: %s, name: graphsubd, kubeconfig: %q}}\napps:", c.namespace, c.ServiceAccount(t, c.namespace, "")))
 	process := service.Start()
 	leads := func(value string) func() error {
 		return func() error { return service.Metric(`leader{election="test"}`, value) }
@@ -261,104 +251,19 @@ func TestServeOnLease(t *testing.T) {
 	if n := sim.Counts().Created; n != 0 {
 		t.Errorf("%d subscriptions made by nobody's leader", n)
 	}
-	c.putLease(t)
+	c.PutLease(t, c.namespace)
 	harness.Eventually(t, 20*time.Second, func() error { return want("live", sim.Counts().Live, 2) })
-	c.deleteLease(t)
+	c.DeleteLease(t, c.namespace)
 	harness.Eventually(t, 20*time.Second, leads("0"))
-	c.putLease(t)
+	c.PutLease(t, c.namespace)
 	harness.Eventually(t, 20*time.Second, leads("1"))
 	if _, code := process.Terminate(); code != 0 {
 		t.Errorf("ended with code %d", code)
 	}
-	got, err := c.Admin.CoordinationV1().Leases("graph").Get(t.Context(), "graphsubd", metav1.GetOptions{})
-	if err != nil || got.Spec.HolderIdentity == nil || *got.Spec.HolderIdentity != "" || *got.Spec.LeaseDurationSeconds <= 0 {
-		t.Errorf("released as %+v, %v", got.Spec, err)
+	if got := c.Lease(t, c.namespace); got.HolderIdentity == nil || *got.HolderIdentity != "" || *got.LeaseDurationSeconds <= 0 {
+		t.Errorf("released as %+v", got)
 	}
 	if n := sim.Counts(); n.Created != 2 || n.Live != 2 {
 		t.Errorf("counts %+v", n)
 	}
 }
-
-// forwarder is a network between one process and the API server.
-type forwarder struct {
-	address string
-	to      string
-
-	mu   sync.Mutex
-	hang bool       // guarded by mu
-	open []net.Conn // guarded by mu
-}
-
-func newForwarder(t *testing.T, to string) *forwarder {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &forwarder{address: listener.Addr().String(), to: to}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { f.forward(connection) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		f.closeAll()
-		wg.Wait()
-	})
-	return f
-}
-
-func (f *forwarder) forward(from net.Conn) {
-	to, err := (&net.Dialer{}).Dial("tcp", f.to)
-	if err != nil {
-		_ = from.Close()
-		return
-	}
-	f.mu.Lock()
-	f.open = append(f.open, from, to)
-	f.mu.Unlock()
-	var wg sync.WaitGroup
-	wg.Go(func() { f.pump(to, from) })
-	wg.Go(func() { f.pump(from, to) })
-	wg.Wait()
-}
-
-// pump copies until an end is closed, and loses what comes after a cut.
-func (f *forwarder) pump(to, from net.Conn) {
-	defer func() { _ = to.Close() }()
-	_, _ = io.Copy(writerFunc(func(text []byte) (int, error) {
-		f.mu.Lock()
-		lost := f.hang
-		f.mu.Unlock()
-		if lost {
-			return len(text), nil
-		}
-		return to.Write(text)
-	}), from)
-}
-
-// cut lets every connection be as it is, and carries nothing any more.
-func (f *forwarder) cut() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.hang = true
-}
-
-func (f *forwarder) closeAll() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, connection := range f.open {
-		_ = connection.Close()
-	}
-}
-
-type writerFunc func(text []byte) (int, error)
-
-// Write is for io.Copy.
-func (w writerFunc) Write(text []byte) (int, error) { return w(text) }

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -9,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	rbac "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -96,56 +95,23 @@ func (c *ControlPlane) config(t harness.T, user string, groups ...string) *rest.
 	}
 }
 
-// Kubeconfig writes a file with which a user reaches the API server, by way of
-// another address when one is given.
-func (c *ControlPlane) Kubeconfig(t harness.T, user, address string) string {
+// kubeconfig writes a file with which somebody reaches the API server, by way
+// of another address when one is given.
+func (c *ControlPlane) kubeconfig(t harness.T, as *rest.Config, address string) string {
 	t.Helper()
-	config := c.config(t, user)
-	if address == "" {
-		address = c.Address
-	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	err := clientcmd.WriteToFile(api.Config{
-		Clusters:       map[string]*api.Cluster{"test": {Server: "https://" + address, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*api.AuthInfo{user: {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
-		Contexts:       map[string]*api.Context{"test": {Cluster: "test", AuthInfo: user}},
+		Clusters: map[string]*api.Cluster{"test": {Server: "https://" + cmp.Or(address, c.Address), CertificateAuthorityData: as.CAData}},
+		AuthInfos: map[string]*api.AuthInfo{"test": {
+			Token: as.BearerToken, ClientCertificateData: as.CertData, ClientKeyData: as.KeyData,
+		}},
+		Contexts:       map[string]*api.Context{"test": {Cluster: "test", AuthInfo: "test"}},
 		CurrentContext: "test",
 	}, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// Grant lets a user do what the rules say in a namespace, by a Role and a
-// RoleBinding that have the user's name.
-func (c *ControlPlane) Grant(t harness.T, namespace, user string, rules ...rbac.PolicyRule) {
-	t.Helper()
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: user}
-	roles := c.Admin.RbacV1()
-	if _, err := roles.Roles(namespace).Create(t.Context(), &rbac.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := roles.RoleBindings(namespace).Create(t.Context(), &rbac.RoleBinding{
-		ObjectMeta: meta,
-		Subjects:   []rbac.Subject{{Kind: rbac.UserKind, APIGroup: rbac.GroupName, Name: user}},
-		RoleRef:    rbac.RoleRef{Kind: "Role", APIGroup: rbac.GroupName, Name: user},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Revoke takes back what Grant gave.
-func (c *ControlPlane) Revoke(t harness.T, namespace, user string) {
-	t.Helper()
-	for _, remove := range []func(ctx context.Context, name string, o metav1.DeleteOptions) error{
-		c.Admin.RbacV1().RoleBindings(namespace).Delete, c.Admin.RbacV1().Roles(namespace).Delete,
-	} {
-		if err := remove(t.Context(), user, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // Pause has the API server take connections and answer nothing until Resume.

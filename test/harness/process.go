@@ -36,6 +36,12 @@ type Process struct {
 // Start runs graphsubd until the test ends, or until it is stopped before.
 func Start(t T, args ...string) *Process {
 	t.Helper()
+	return startAt(t, 0, args...)
+}
+
+// startAt runs graphsubd with a clock that differs from the machine's.
+func startAt(t T, clock time.Duration, args ...string) *Process {
+	t.Helper()
 	p := &Process{t: t, Done: make(chan struct{})}
 	p.Cmd = exec.CommandContext(context.WithoutCancel(t.Context()), Binary(t), args...)
 	p.Cmd.Stderr = p
@@ -44,7 +50,12 @@ func Start(t T, args ...string) *Process {
 		t.Fatal(err)
 	}
 	p.out = bufio.NewReader(out)
-	if err := p.Cmd.Start(); err != nil {
+	if clock != 0 {
+		err = startWithClock(p.Cmd, clock)
+	} else {
+		err = p.Cmd.Start()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { // joined by Kill, at the latest in the cleanup
@@ -80,14 +91,20 @@ func (p *Process) Kill() {
 	<-p.Done
 }
 
+// Ask asks the process to end, and does not wait for it.
+func (p *Process) Ask() {
+	p.t.Helper()
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // Terminate asks the process to end and gives how long that took and its exit
 // code.
 func (p *Process) Terminate() (time.Duration, int) {
 	p.t.Helper()
 	asked := time.Now()
-	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
+	p.Ask()
 	select {
 	case <-p.Done:
 	case <-time.After(30 * time.Second):

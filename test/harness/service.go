@@ -17,6 +17,8 @@ import (
 // killed over and over on the same store.
 type Service struct {
 	Public string // address of the public listener
+	// Clock is how far the clock of its processes is ahead, in whole seconds.
+	Clock time.Duration
 
 	t   T
 	dir string
@@ -66,7 +68,7 @@ func NewService(t T, sim *Simulator, n int) *Service {
 
 // Start runs serve, with more flags where they are given.
 func (s *Service) Start(flags ...string) *Process {
-	return Start(s.t, append([]string{"serve", "--config", s.Path("graphsubd.yaml"), "--addresses-file", s.Path("addresses.json")}, flags...)...)
+	return startAt(s.t, s.Clock, append([]string{"serve", "--config", s.Path("graphsubd.yaml"), "--addresses-file", s.Path("addresses.json")}, flags...)...)
 }
 
 // Path gives the path of a file of the service.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,14 +42,9 @@ func run(t harness.T) {
 	if len(figures) != 2 {
 		t.Fatalf("the benchmark gave %v", figures)
 	}
-	fmt.Printf("plan_100k_ms %.3f ms\n", median(figures["plan_100k_ms"]))
-	fmt.Printf("plan_bytes_per_record %.0f bytes\n", median(figures["plan_bytes_per_record"]))
+	fmt.Printf("plan_100k_ms %.3f ms\n", harness.Median(figures["plan_100k_ms"]))
+	fmt.Printf("plan_bytes_per_record %.0f bytes\n", harness.Median(figures["plan_bytes_per_record"]))
 	fmt.Printf("cpus %d count\n", runtime.NumCPU())
 	fmt.Printf("rounds %d count\n", rounds)
-	fmt.Printf("spread %.3f ratio\n", slices.Max(figures["plan_100k_ms"])/slices.Min(figures["plan_100k_ms"]))
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	fmt.Printf("spread %.3f ratio\n", harness.Spread(figures["plan_100k_ms"]))
 }

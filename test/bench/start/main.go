@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"time"
 
@@ -63,14 +62,14 @@ func run(t harness.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	figure("start_ready_s", median(ready), "s")
-	figure("start_rss_mb", median(rss), "MiB")
-	figure("binary_mb", float64(info.Size())/(1<<20), "MiB")
-	figure("stop_idle_s", median(idle), "s")
-	figure("stop_busy_s", median(busy), "s")
-	figure("cpus", float64(runtime.NumCPU()), "count")
-	figure("rounds", rounds, "count")
-	figure("spread", spread(ready), "ratio")
+	harness.Figure("start_ready_s", harness.Median(ready), "s")
+	harness.Figure("start_rss_mb", harness.Median(rss), "MiB")
+	harness.Figure("binary_mb", float64(info.Size())/(1<<20), "MiB")
+	harness.Figure("stop_idle_s", harness.Median(idle), "s")
+	harness.Figure("stop_busy_s", harness.Median(busy), "s")
+	harness.Figure("cpus", float64(runtime.NumCPU()), "count")
+	harness.Figure("rounds", rounds, "count")
+	harness.Figure("spread", harness.Spread(ready), "ratio")
 }
 
 func isReady(service *harness.Service) error {
@@ -106,13 +105,3 @@ func residentMB(t harness.T, pid int) float64 {
 	t.Fatal("the kernel does not tell the resident memory")
 	return 0
 }
-
-func figure(name string, value float64, unit string) { fmt.Printf("%s %.3f %s\n", name, value, unit) }
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
-}
-
-// spread is how far the slowest round was from the fastest, as a ratio.
-func spread(values []float64) float64 { return slices.Max(values) / slices.Min(values) }

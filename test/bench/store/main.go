@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,13 +58,13 @@ func run(t harness.T) {
 	for _, what := range []string{"append", "route", "settle"} {
 		for _, name := range []string{"sqlite", "pg"} {
 			key := "store_" + name + "_" + what + "_rps"
-			figure(key, median(results[key]), "rows/s")
-			widest = max(widest, slices.Max(results[key])/slices.Min(results[key]))
+			harness.Figure(key, harness.Median(results[key]), "rows/s")
+			widest = max(widest, harness.Spread(results[key]))
 		}
 	}
-	figure("cpus", float64(runtime.NumCPU()), "count")
-	figure("rounds", rounds, "count")
-	figure("spread", widest, "ratio")
+	harness.Figure("cpus", float64(runtime.NumCPU()), "count")
+	harness.Figure("rounds", rounds, "count")
+	harness.Figure("spread", widest, "ratio")
 }
 
 // measure appends to one store, and routes and settles in another, so that what
@@ -215,11 +214,4 @@ func settleRate(t harness.T, s *store.Store) float64 {
 		t.Fatalf("%d of %d deliveries settled", n, routed)
 	}
 	return routed / time.Since(began).Seconds()
-}
-
-func figure(name string, value float64, unit string) { fmt.Printf("%s %.3f %s\n", name, value, unit) }
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
