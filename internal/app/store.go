@@ -12,9 +12,6 @@ import (
 	"github.com/graphsubd/graphsubd/internal/store"
 )
 
-// databaseScope is what a token for Azure's PostgreSQL is asked for.
-const databaseScope = "https://ossrdbms-aad.database.windows.net/.default"
-
 // storeConfig gives the settings of the store that a checked configuration
 // names, and makes the directory of a file.
 func storeConfig(cfg *config.Config, holder string) (store.Config, error) {
@@ -40,7 +37,11 @@ func storeConfig(cfg *config.Config, holder string) (store.Config, error) {
 func newPostgres(p *config.Postgres) (*store.Postgres, error) {
 	where := &store.Postgres{URL: p.URL.Current, CAFile: p.CAFile}
 	if c := p.AzureCredential; c != nil {
-		token, err := msgraph.NewServiceToken(newAzureCredential(c), databaseScope)
+		endpoints, err := msgraph.EndpointsOf(msgraph.Cloud(c.Cloud))
+		if err != nil {
+			return nil, fmt.Errorf("store.postgres: %w", err)
+		}
+		token, err := msgraph.NewServiceToken(newAzureCredential(c), endpoints.Login, endpoints.Database)
 		if err != nil {
 			return nil, fmt.Errorf("store.postgres: %w", err)
 		}

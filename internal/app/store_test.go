@@ -12,9 +12,10 @@ func TestStoreConfigByKind(t *testing.T) {
 		password, fails bool
 	}{
 		"a URL alone":        {},
-		"managed identity":   {credential: &config.AzureCredential{ManagedIdentity: &config.ManagedIdentity{}}, password: true},
-		"default":            {credential: &config.AzureCredential{Default: &config.DefaultCredential{}}, password: true},
-		"no token projected": {credential: &config.AzureCredential{WorkloadIdentity: &config.WorkloadIdentity{}}, fails: true},
+		"managed identity":   {credential: &config.AzureCredential{Cloud: "china", ManagedIdentity: &config.ManagedIdentity{}}, password: true},
+		"default":            {credential: &config.AzureCredential{Cloud: "china", Default: &config.DefaultCredential{}}, password: true},
+		"no such cloud":      {credential: &config.AzureCredential{Cloud: "mars", Default: &config.DefaultCredential{}}, fails: true},
+		"no token projected": {credential: &config.AzureCredential{Cloud: "china", WorkloadIdentity: &config.WorkloadIdentity{}}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("AZURE_FEDERATED_TOKEN_FILE", "")

@@ -38,6 +38,8 @@ type Credential struct {
 // AzureCredential is how graphsubd signs in to a service of Azure other than
 // Graph. Exactly one kind is set.
 type AzureCredential struct {
+	// Cloud the service is in: global, usgov-l4, usgov-l5 or china.
+	Cloud string `yaml:"cloud" jsonschema:"enum=global,enum=usgov-l4,enum=usgov-l5,enum=china,default=global"`
 	// The token file that a Kubernetes cluster with Entra Workload ID projects.
 	WorkloadIdentity *WorkloadIdentity `yaml:"workloadIdentity"`
 	// A managed identity of the Azure machine.
@@ -88,6 +90,10 @@ type Tenant struct {
 	App string `yaml:"app" jsonschema:"required"`
 }
 
+func (c *AzureCredential) setDefaults() {
+	c.Cloud = "global"
+}
+
 func (p *App) setDefaults() {
 	p.Cloud, p.QuotaShare = "global", 0.9
 }
@@ -96,8 +102,12 @@ func (e *Endpoints) setDefaults() {
 	e.TimeScale = 1
 }
 
+func checkCloud(a place, cloud string) {
+	checkOneOf(a, cloud, "global", "usgov-l4", "usgov-l5", "china")
+}
+
 func (p *App) check(a place) {
-	checkOneOf(a.key("cloud"), p.Cloud, "global", "usgov-l4", "usgov-l5", "china")
+	checkCloud(a.key("cloud"), p.Cloud)
 	p.ClientID = checkGUID(a.key("clientID"), p.ClientID)
 	p.Credential.check(a.key("credential"))
 	if !(p.QuotaShare > 0 && p.QuotaShare <= 1) { // NaN is refused too.
@@ -122,6 +132,7 @@ func (c *Credential) check(a place) {
 }
 
 func (c *AzureCredential) check(a place) {
+	checkCloud(a.key("cloud"), c.Cloud)
 	checkOneKind(a,
 		kind{"workloadIdentity", c.WorkloadIdentity != nil},
 		kind{"managedIdentity", c.ManagedIdentity != nil},

@@ -21,29 +21,34 @@ const (
 func Clouds() []Cloud { return []Cloud{CloudGlobal, CloudUSGovL4, CloudUSGovL5, CloudChina} }
 
 // Endpoints is what follows from the choice of a cloud. A token of one cloud
-// is worth nothing in another, so the three are never set one by one.
+// is worth nothing in another, so these are never set one by one.
 type Endpoints struct {
 	Graph string // origin of Graph, "https://graph.microsoft.com"
 	Login string // origin of the token authority
 	Scope string // what a token is asked for
+	// Database is what a token for Azure's PostgreSQL is asked for.
+	Database string
 }
 
 // EndpointsOf gives the endpoints of a cloud, as Microsoft documents them.
 func EndpointsOf(cloud Cloud) (Endpoints, error) {
 	var e Endpoints
+	databases := "usgovcloudapi.net"
 	switch cloud {
 	case CloudGlobal:
 		e = Endpoints{Graph: "https://graph.microsoft.com", Login: "https://login.microsoftonline.com"}
+		databases = "windows.net"
 	case CloudUSGovL4:
 		e = Endpoints{Graph: "https://graph.microsoft.us", Login: "https://login.microsoftonline.us"}
 	case CloudUSGovL5:
 		e = Endpoints{Graph: "https://dod-graph.microsoft.us", Login: "https://login.microsoftonline.us"}
 	case CloudChina:
 		e = Endpoints{Graph: "https://microsoftgraph.chinacloudapi.cn", Login: "https://login.chinacloudapi.cn"}
+		databases = "chinacloudapi.cn"
 	default:
 		return e, fmt.Errorf("unknown cloud %q: it is one of %v", cloud, Clouds())
 	}
-	e.Scope = e.Graph + "/.default"
+	e.Scope, e.Database = e.Graph+"/.default", "https://ossrdbms-aad.database."+databases+"/.default"
 	return e, nil
 }
 

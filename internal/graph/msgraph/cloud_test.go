@@ -10,10 +10,22 @@ import (
 // documented is what Microsoft documents of its clouds.
 func documented() map[msgraph.Cloud]msgraph.Endpoints {
 	return map[msgraph.Cloud]msgraph.Endpoints{
-		msgraph.CloudGlobal:  {Graph: "https://graph.microsoft.com", Login: "https://login.microsoftonline.com", Scope: "https://graph.microsoft.com/.default"},
-		msgraph.CloudUSGovL4: {Graph: "https://graph.microsoft.us", Login: "https://login.microsoftonline.us", Scope: "https://graph.microsoft.us/.default"},
-		msgraph.CloudUSGovL5: {Graph: "https://dod-graph.microsoft.us", Login: "https://login.microsoftonline.us", Scope: "https://dod-graph.microsoft.us/.default"},
-		msgraph.CloudChina:   {Graph: "https://microsoftgraph.chinacloudapi.cn", Login: "https://login.chinacloudapi.cn", Scope: "https://microsoftgraph.chinacloudapi.cn/.default"},
+		msgraph.CloudGlobal: {
+			Graph: "https://graph.microsoft.com", Login: "https://login.microsoftonline.com", Scope: "https://graph.microsoft.com/.default",
+			Database: "https://ossrdbms-aad.database.windows.net/.default",
+		},
+		msgraph.CloudUSGovL4: {
+			Graph: "https://graph.microsoft.us", Login: "https://login.microsoftonline.us", Scope: "https://graph.microsoft.us/.default",
+			Database: "https://ossrdbms-aad.database.usgovcloudapi.net/.default",
+		},
+		msgraph.CloudUSGovL5: {
+			Graph: "https://dod-graph.microsoft.us", Login: "https://login.microsoftonline.us", Scope: "https://dod-graph.microsoft.us/.default",
+			Database: "https://ossrdbms-aad.database.usgovcloudapi.net/.default",
+		},
+		msgraph.CloudChina: {
+			Graph: "https://microsoftgraph.chinacloudapi.cn", Login: "https://login.chinacloudapi.cn", Scope: "https://microsoftgraph.chinacloudapi.cn/.default",
+			Database: "https://ossrdbms-aad.database.chinacloudapi.cn/.default",
+		},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
@@ -19,18 +20,21 @@ type ServiceToken struct {
 
 // NewServiceToken takes a workload identity, a managed identity or the default
 // chain; the tenant and the application are those that the environment names.
-func NewServiceToken(c Credential, scope string) (*ServiceToken, error) {
+// Login is the origin of the token authority of the cloud that the service is
+// in, and scope what the service has a token asked for.
+func NewServiceToken(c Credential, login, scope string) (*ServiceToken, error) {
 	if c.ClientSecret != nil || c.ClientCertificate != nil {
 		return nil, errors.New("a service of Azure takes a workloadIdentity, a managedIdentity or default")
 	}
+	options := azcore.ClientOptions{Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: login}}
 	made, err := func() (azcore.TokenCredential, error) {
 		switch {
 		case c.WorkloadIdentity:
-			return azidentity.NewWorkloadIdentityCredential(nil)
+			return azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientOptions: options})
 		case c.ManagedIdentity != nil:
 			return proofMaker{credential: c}.byManagedIdentity()
 		case c.Default:
-			return azidentity.NewDefaultAzureCredential(nil)
+			return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: options})
 		}
 		return nil, errors.New("none is named")
 	}()

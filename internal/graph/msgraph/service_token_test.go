@@ -1,6 +1,7 @@
 package msgraph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -41,9 +42,11 @@ func TestServiceTokenCredentials(t *testing.T) {
 	for name, c := range map[string]struct {
 		credential Credential
 		env        string // of the workload identity's webhook
+		login      string // the one of a national cloud unless set
 		fails      string
 	}{
 		"workload identity":            {credential: Credential{WorkloadIdentity: true}, env: "set"},
+		"a login that is not safe":     {credential: Credential{WorkloadIdentity: true}, env: "set", login: "http://login.invalid", fails: "https"},
 		"workload identity without it": {credential: Credential{WorkloadIdentity: true}, fails: "azureCredential"},
 		"managed identity":             {credential: Credential{ManagedIdentity: &ManagedIdentity{}}},
 		"user-assigned identity":       {credential: Credential{ManagedIdentity: &ManagedIdentity{ClientID: "5c0c1d5e-6b0b-4c0e-9a53-3c1d3a8e2f11"}}},
@@ -57,7 +60,7 @@ func TestServiceTokenCredentials(t *testing.T) {
 			for _, variable := range []string{"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE"} {
 				t.Setenv(variable, c.env)
 			}
-			s, err := NewServiceToken(c.credential, "scope")
+			s, err := NewServiceToken(c.credential, cmp.Or(c.login, "https://login.microsoftonline.us"), "scope")
 			switch {
 			case c.fails == "" && (err != nil || s == nil):
 				t.Errorf("error %v", err)
