@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path/filepath"
 	"time"
 )
 
@@ -25,7 +26,7 @@ type Simulator struct {
 // StartSimulator runs simulate and waits until it is ready.
 func StartSimulator(t T, args ...string) *Simulator {
 	t.Helper()
-	s := &Simulator{Process: Start(t, append([]string{"simulate"}, args...)...)}
+	s := &Simulator{Process: Start(t, append([]string{"simulate", "--ca-file", filepath.Join(t.TempDir(), "ca.pem")}, args...)...)}
 	text, err := s.out.ReadBytes('\n')
 	if err != nil {
 		t.Fatalf("simulate printed no start line: %v\n%s", err, s.Logged())
