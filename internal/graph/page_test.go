@@ -20,7 +20,8 @@ const pageHead = `# Resources
 <!-- Written by go generate from internal/graph/rules.json; change that file. -->
 
 What Microsoft documents about the resources that a subscription can watch, as the table of %s in graphsubd has it. Graph changes these
-numbers now and then. A limit that Graph itself names in an answer overrides the table and is remembered.
+numbers now and then. A limit that Graph itself names in an answer overrides the table for that tenant. It is remembered for 30 days;
+then the table is tried once more, since Graph raises its limits.
 
 ` + "`graphsubd resources`" + ` prints the table, and ` + "`graphsubd resources users/ID/messages`" + ` all that is known of one resource.
 

@@ -33,7 +33,7 @@ const storeJobs = 64
 // begin starts the job of an entry that is busy with it.
 func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
 	action, situation, pending := e.action, t.situation(e), e.owed()
-	terms, wish := t.terms(&e.record), t.wishes[e.record.Name]
+	terms, wish := t.terms(time.Now(), e), t.wishes[e.record.Name]
 	// Taken by value: the configuration may replace them while the job runs.
 	to := target{wish: wish, terms: terms}
 	if lane != nil {
@@ -170,9 +170,9 @@ func (t *term) apply(ctx context.Context, to target, s Situation, a Action, draw
 		got.err = &graph.Error{Operation: op, Err: errGrantedPast}
 	}
 	o := outcome{done: true, change: settle(time.Now(), s, a, got, to.policy, draw), asked: asked, callErr: got.err}
-	if limit, kind, named := t.limitOf(r.Resource, got.err); named {
+	if limit, named := t.limitOf(time.Now(), r, got.err); named {
 		// Not worth a second try: Graph will say it again.
-		o.saveErr = fatal(t.m.cfg.Store.LearnLimit(ctx, t.id, kind, limit))
+		o.saveErr = fatal(t.m.cfg.Store.LearnLimit(ctx, t.id, limit))
 	}
 	return o
 }
@@ -183,21 +183,6 @@ func (t *term) ask(to target) time.Time {
 
 var errGrantedPast = errors.New("the granted expiry has passed already")
 
-// limitOf reads from an answer that a lifetime was refused which one Graph
-// takes for that kind of resource, 0 when it was about something else. Where
-// Graph names none it is a guess, which is not worth storing.
-func (t *term) limitOf(resource string, err error) (limit time.Duration, kind string, named bool) {
-	var fault *graph.Error
-	if !errors.As(err, &fault) || graph.Classify(fault) != graph.ReasonExpiryLimited {
-		return 0, "", false
-	}
-	rule, _ := t.m.cfg.Rules.For(resource)
-	if limit, named := fault.ExpiryLimit(); named {
-		return limit, rule.Type, true
-	}
-	return t.m.cfg.Policy.LimitFloor, rule.Type, false
-}
-
 func (t *term) request(r graph.Record, wish *graph.Wish, expiry time.Time) graph.Subscription {
 	id := t.m.cfg.Identity
 	return graph.Subscription{
@@ -205,11 +190,6 @@ func (t *term) request(r graph.Record, wish *graph.Wish, expiry time.Time) graph
 		NotificationURL: id.NotificationURL(r.Name, r.Gen), LifecycleNotificationURL: id.LifecycleURL(r.Name, r.Gen),
 		ClientState: id.ClientState(r.Name, r.Gen), ExpiresAt: expiry,
 	}
-}
-
-func (t *term) terms(r *graph.Record) Terms {
-	rule, _ := t.m.cfg.Rules.For(r.Resource)
-	return Terms{Rule: rule, Learned: t.limits[rule.Type]}
 }
 
 // save stores changes in order and gives back those that the store did not
@@ -288,8 +268,8 @@ const (
 // learn takes from an answer what concerns more than its record: a limit that
 // Graph named, or a wait that the whole budget has to keep.
 func (t *term) learn(now time.Time, e *entry, o outcome) {
-	if limit, kind, _ := t.limitOf(e.record.Resource, o.callErr); limit > 0 {
-		t.limits[kind] = limit
+	if limit, _ := t.limitOf(now, e.record, o.callErr); limit.Lifetime > 0 {
+		t.limits[limitKey{limit.Tenant, limit.Type}] = limit
 	}
 	if e.tenant == nil {
 		return

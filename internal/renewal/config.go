@@ -42,8 +42,8 @@ type records interface {
 	PutWishes(ctx context.Context, term int64, source graph.Source, wishes []graph.Wish) error
 	Records(ctx context.Context) ([]graph.Record, error)
 	Save(ctx context.Context, term int64, change graph.Change) error
-	Limits(ctx context.Context) (map[string]time.Duration, error)
-	LearnLimit(ctx context.Context, term int64, resourceType string, limit time.Duration) error
+	Limits(ctx context.Context) ([]graph.LearnedLimit, error)
+	LearnLimit(ctx context.Context, term int64, limit graph.LearnedLimit) error
 	Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error)
 	SettleLifecycle(ctx context.Context, term int64, ids []string) error
 	LifecyclePending() <-chan struct{}

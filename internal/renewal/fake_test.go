@@ -197,7 +197,7 @@ type fakeStore struct {
 	term      int64
 	wishes    []graph.Wish
 	records   map[graph.Key]graph.Record
-	limits    map[string]time.Duration
+	limits    []graph.LearnedLimit
 	gaps      []graph.Gap
 	events    []graph.Event
 	lifecycle []graph.LifecycleItem
@@ -208,7 +208,7 @@ type fakeStore struct {
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{
-		term: 1, records: map[graph.Key]graph.Record{}, limits: map[string]time.Duration{}, pending: make(chan struct{}, 1),
+		term: 1, records: map[graph.Key]graph.Record{}, pending: make(chan struct{}, 1),
 	}
 }
 
@@ -293,13 +293,13 @@ func (f *fakeStore) Save(_ context.Context, term int64, c graph.Change) error {
 	})
 }
 
-func (f *fakeStore) Limits(context.Context) (limits map[string]time.Duration, err error) {
-	err = f.do(0, func() { limits = f.limits })
+func (f *fakeStore) Limits(context.Context) (limits []graph.LearnedLimit, err error) {
+	err = f.do(0, func() { limits = slices.Clone(f.limits) })
 	return limits, err
 }
 
-func (f *fakeStore) LearnLimit(_ context.Context, term int64, kind string, limit time.Duration) error {
-	return f.do(term, func() { f.limits[kind] = limit })
+func (f *fakeStore) LearnLimit(_ context.Context, term int64, limit graph.LearnedLimit) error {
+	return f.do(term, func() { f.limits = append(f.limits, limit) })
 }
 
 func (f *fakeStore) Lifecycle(_ context.Context, limit int) (items []graph.LifecycleItem, err error) {

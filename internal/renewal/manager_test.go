@@ -430,9 +430,43 @@ func TestLimitThatGraphNamesIsKept(t *testing.T) {
 		if life := r.ExpiresAt.Sub(r.GrantedAt); life != 4230*time.Minute-5*time.Minute {
 			t.Errorf("asked for %v", life)
 		}
-		if s.limits["message"] != 4230*time.Minute {
+		if len(s.limits) != 1 || s.limits[0].Tenant != "contoso" || s.limits[0].Type != "message" || s.limits[0].Lifetime != 4230*time.Minute {
 			t.Errorf("limits %v", s.limits)
 		}
+	})
+}
+
+// A limit holds for the tenant in which Graph named it, over restarts, until
+// it is so old that Graph may have raised it.
+func TestLimitIsOfOneTenantAndForATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := newFakeGraph(week), newFakeStore()
+		s.limits = []graph.LearnedLimit{{Tenant: "contoso", Type: "message", Lifetime: 24 * time.Hour, LearnedAt: time.Now()}}
+		other := wish("b")
+		other.Tenant = "fabrikam"
+		lives := func(name string, want time.Duration) {
+			t.Helper()
+			r := s.record(t, name, "g")
+			if life := r.ExpiresAt.Sub(r.GrantedAt); life != want-5*time.Minute {
+				t.Errorf("%s: asked for %v, want %v", name, life, want-5*time.Minute)
+			}
+		}
+		w := newWorld(t, g, s)
+		err := w.manager.SetDesired(renewal.Desired{
+			Tenants: []renewal.Tenant{
+				{Name: "contoso", App: "hooks", Client: g, Scale: 1, QuotaShare: 0.9},
+				{Name: "fabrikam", App: "hooks", Client: g, Scale: 1, QuotaShare: 0.9},
+			},
+			Wishes: []graph.Wish{wish("a"), other},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		led(t, w, 29*24*time.Hour)
+		lives("a", 24*time.Hour)
+		lives("b", week)
+		led(t, w, 2*24*time.Hour)
+		lives("a", week)
 	})
 }
 

@@ -40,6 +40,9 @@ type Policy struct {
 	// LimitFloor is asked for when Graph refuses a lifetime without saying
 	// which one it would take.
 	LimitFloor time.Duration
+	// LimitLife is how long a limit that Graph named counts. After it the rule
+	// is tried once more, since Graph raises its limits.
+	LimitLife time.Duration
 }
 
 // DefaultPolicy is what production uses. A test holds the inequalities that
@@ -61,6 +64,7 @@ func DefaultPolicy() Policy {
 		MissedWindow:       4 * time.Hour,
 		SweepEvery:         24 * time.Hour,
 		LimitFloor:         time.Hour,
+		LimitLife:          30 * 24 * time.Hour,
 	}
 }
 
@@ -72,7 +76,7 @@ func (p Policy) Compress(scale float64) Policy {
 	}
 	for _, d := range []*time.Duration{
 		&p.Margin, &p.MinSpacing, &p.RetryBase, &p.RetryMax, &p.ParkBase, &p.ParkMax, &p.Grace,
-		&p.CheckEvery, &p.ReauthorizeSpacing, &p.MissedWindow, &p.SweepEvery, &p.LimitFloor,
+		&p.CheckEvery, &p.ReauthorizeSpacing, &p.MissedWindow, &p.SweepEvery, &p.LimitFloor, &p.LimitLife,
 	} {
 		*d = time.Duration(float64(*d) / scale)
 	}

@@ -2,7 +2,6 @@ package renewal
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/graphsubd/graphsubd/internal/graph"
@@ -12,7 +11,7 @@ import (
 type picture struct {
 	wishes  []graph.Wish
 	records []graph.Record
-	limits  map[string]time.Duration
+	limits  []graph.LearnedLimit
 }
 
 // reload stores the wishes of the configuration and reads back the complete
@@ -73,7 +72,9 @@ func (t *term) reloadFailed(now time.Time, err error) error {
 // each wish that has none yet.
 func (t *term) take(now time.Time, p picture, first bool) {
 	if first {
-		maps.Copy(t.limits, p.limits)
+		for _, limit := range p.limits {
+			t.limits[limitKey{limit.Tenant, limit.Type}] = limit
+		}
 		for _, r := range p.records {
 			t.add(now, r)
 		}

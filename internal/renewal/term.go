@@ -65,7 +65,7 @@ type term struct {
 	names    map[string]*entry // by name; the gens of a name are linked
 	tenants  map[string]*tenant
 	apps     map[string]*budget
-	limits   map[string]time.Duration
+	limits   map[limitKey]graph.LearnedLimit
 	agenda   *queue
 	soonness *queue
 	running  int // calls to Graph under way
@@ -91,7 +91,7 @@ func newTerm(m *Manager, id int64) *term {
 		m: m, id: id, log: m.cfg.Logger.With("term", id),
 		landed: make(chan func(time.Time) error),
 		wishes: map[string]*graph.Wish{}, names: map[string]*entry{},
-		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[string]time.Duration{}, reacted: map[string]bool{},
+		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[limitKey]graph.LearnedLimit{}, reacted: map[string]bool{},
 		agenda: newAgenda(), soonness: newSoonness(),
 	}
 }

@@ -108,7 +108,7 @@ func TestWritersDoNotStarve(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for range 20 {
-		if err := s.LearnLimit(ctx, term, "message", time.Hour); err != nil {
+		if err := s.LearnLimit(ctx, term, graph.LearnedLimit{Tenant: "contoso", Type: "message", Lifetime: time.Hour}); err != nil {
 			t.Error(err)
 		}
 		if _, err := s.Route(ctx, 100); err != nil {

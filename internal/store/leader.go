@@ -48,26 +48,28 @@ func (s *Store) lead(ctx context.Context, term int64, what string, run func(ctx 
 	return err
 }
 
-// Limits gives the lifetimes that Graph has taught us, by resource type.
-func (s *Store) Limits(ctx context.Context) (map[string]time.Duration, error) {
-	limits := map[string]time.Duration{}
-	err := s.reader.query(ctx, `SELECT resource_type, lifetime FROM learned_limit`, func(rows cursor) error {
-		var resourceType string
-		var lifetime int64
-		err := rows.Scan(&resourceType, &lifetime)
-		limits[resourceType] = time.Duration(lifetime) * time.Microsecond
+// Limits gives the lifetimes that Graph has taught us.
+func (s *Store) Limits(ctx context.Context) ([]graph.LearnedLimit, error) {
+	var limits []graph.LearnedLimit
+	err := s.reader.query(ctx, `SELECT tenant, resource_type, lifetime, learned_at FROM tenant_limit
+		ORDER BY tenant, resource_type`, func(rows cursor) error {
+		var l graph.LearnedLimit
+		var lifetime, learnedAt int64
+		err := rows.Scan(&l.Tenant, &l.Type, &lifetime, &learnedAt)
+		l.Lifetime, l.LearnedAt = time.Duration(lifetime)*time.Microsecond, instant(learnedAt)
+		limits = append(limits, l)
 		return err
 	})
 	return limits, err
 }
 
-// LearnLimit remembers the longest lifetime of a resource type, to the
-// microsecond.
-func (s *Store) LearnLimit(ctx context.Context, term int64, resourceType string, limit time.Duration) error {
+// LearnLimit remembers the longest lifetime of a resource type in a tenant, to
+// the microsecond.
+func (s *Store) LearnLimit(ctx context.Context, term int64, l graph.LearnedLimit) error {
 	return s.lead(ctx, term, "learn a limit", func(ctx context.Context, t *transaction) error {
-		_, err := t.exec(ctx, `INSERT INTO learned_limit (resource_type, lifetime, learned_at) VALUES (?, ?, ?)
-			ON CONFLICT (resource_type) DO UPDATE SET lifetime = excluded.lifetime, learned_at = excluded.learned_at`,
-			resourceType, limit.Microseconds(), micros(t.now()))
+		_, err := t.exec(ctx, `INSERT INTO tenant_limit (tenant, resource_type, lifetime, learned_at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (tenant, resource_type) DO UPDATE SET lifetime = excluded.lifetime, learned_at = excluded.learned_at`,
+			l.Tenant, l.Type, l.Lifetime.Microseconds(), micros(l.LearnedAt))
 		return err
 	})
 }

@@ -59,7 +59,7 @@ func TestServerOutages(t *testing.T) {
 	}
 	load.end()
 	eventually(t, "the leader writes again", func() bool {
-		return stores[0].LearnLimit(t.Context(), term, "message", time.Hour) == nil
+		return stores[0].LearnLimit(t.Context(), term, graph.LearnedLimit{Tenant: "contoso", Type: "message", Lifetime: time.Hour}) == nil
 	})
 	delivered := map[string]bool{}
 	eventually(t, "all that was acknowledged is delivered", func() bool {

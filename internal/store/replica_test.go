@@ -51,14 +51,16 @@ func TestTermsInterleave(t *testing.T) {
 
 	execute(t, conn, `BEGIN`)
 	execute(t, conn, `UPDATE leader SET term = term + 1`)
-	go func() { written <- a.LearnLimit(t.Context(), older+1, "message", time.Hour) }()
+	go func() {
+		written <- a.LearnLimit(t.Context(), older+1, graph.LearnedLimit{Tenant: "contoso", Type: "message", Lifetime: time.Hour})
+	}()
 	other := connection(t, where)
 	eventually(t, "the older write waits", func() bool { return waiting(t, other) == 1 })
 	execute(t, conn, `COMMIT`)
 	if err := <-written; !errors.Is(err, graph.ErrTermLost) {
 		t.Errorf("a write of an older term: %v", err)
 	}
-	if n := number(t, conn, `SELECT count(*) FROM learned_limit`); n != 0 {
+	if n := number(t, conn, `SELECT count(*) FROM tenant_limit`); n != 0 {
 		t.Error("a write of an older term was stored")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/notification"
 	"github.com/graphsubd/graphsubd/internal/store"
 	"github.com/graphsubd/graphsubd/test/harness"
@@ -225,7 +226,7 @@ func TestTransactionPooler(t *testing.T) {
 				t.Fatal(err)
 			}
 			delivered.Add(int64(len(claimed)))
-			if err := stores[0].LearnLimit(t.Context(), term, "message", time.Hour); err != nil {
+			if err := stores[0].LearnLimit(t.Context(), term, graph.LearnedLimit{Tenant: "contoso", Type: "message", Lifetime: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 		}

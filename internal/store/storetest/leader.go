@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"encoding/json"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -79,7 +78,7 @@ func formerTermChangesNothing(w *world) {
 			Record: record(id2), Opened: &graph.Gap{Name: name, From: time.Now(), Cause: graph.GapMissed},
 			Events: []graph.Event{{Type: graph.EventGapOpened, Name: name}},
 		}), graph.ErrTermLost)
-		wantIs(t, w.LearnLimit(ctx, term, "message", time.Hour), graph.ErrTermLost)
+		wantIs(t, w.LearnLimit(ctx, term, graph.LearnedLimit{Tenant: "contoso", Type: "message", Lifetime: time.Hour}), graph.ErrTermLost)
 		wantIs(t, w.PutSigningKeys(ctx, term, []string{"f"}), graph.ErrTermLost)
 		wantIs(t, w.SettleLifecycle(ctx, term, []string{waiting[0].ID}), graph.ErrTermLost)
 	}
@@ -321,15 +320,27 @@ func limitsAndSigningKeysAreKept(w *world) {
 	t := w.t
 	w.begin(store.Config{})
 	ctx := t.Context()
-	must(t, w.LearnLimit(ctx, w.term, "message", time.Hour))
-	must(t, w.LearnLimit(ctx, w.term, "message", 2*time.Hour))
-	must(t, w.LearnLimit(ctx, w.term, "event", 4230*time.Minute))
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	// The newest of a type counts, and each tenant has its own.
+	want := []graph.LearnedLimit{
+		{Tenant: "contoso", Type: "event", Lifetime: 4230 * time.Minute, LearnedAt: at},
+		{Tenant: "contoso", Type: "message", Lifetime: 2 * time.Hour, LearnedAt: at.Add(time.Second)},
+		{Tenant: "fabrikam", Type: "message", Lifetime: 3 * time.Hour, LearnedAt: at},
+	}
+	must(t, w.LearnLimit(ctx, w.term, graph.LearnedLimit{Tenant: "contoso", Type: "message", Lifetime: time.Hour, LearnedAt: at}))
+	for _, limit := range want {
+		must(t, w.LearnLimit(ctx, w.term, limit))
+	}
 	must(t, w.PutSigningKeys(ctx, w.term, []string{"b", "old"}))
 	must(t, w.PutSigningKeys(ctx, w.term, []string{"b", "a", "b"}))
 	w.reopen()
 	limits, err := w.Limits(ctx)
 	must(t, err)
-	if want := map[string]time.Duration{"message": 2 * time.Hour, "event": 4230 * time.Minute}; !maps.Equal(limits, want) {
+	if !slices.EqualFunc(limits, want, func(a, b graph.LearnedLimit) bool {
+		same := a.LearnedAt.Equal(b.LearnedAt)
+		a.LearnedAt = b.LearnedAt
+		return same && a == b
+	}) {
 		t.Errorf("limits %v, want %v", limits, want)
 	}
 	keys, err := w.SigningKeys(ctx)

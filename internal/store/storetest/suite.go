@@ -35,8 +35,8 @@ type Store interface {
 	RecordsOf(ctx context.Context, name string) ([]graph.Record, error)
 	Save(ctx context.Context, term int64, change graph.Change) error
 	Gaps(ctx context.Context, name string) ([]graph.Gap, error)
-	Limits(ctx context.Context) (map[string]time.Duration, error)
-	LearnLimit(ctx context.Context, term int64, resourceType string, limit time.Duration) error
+	Limits(ctx context.Context) ([]graph.LearnedLimit, error)
+	LearnLimit(ctx context.Context, term int64, limit graph.LearnedLimit) error
 	SigningKeys(ctx context.Context) ([]string, error)
 	PutSigningKeys(ctx context.Context, term int64, fingerprints []string) error
 	Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error)
