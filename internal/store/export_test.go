@@ -54,6 +54,17 @@ func LeadSlowly(ctx context.Context, s *Store, term int64, looked, release chan 
 	})
 }
 
+// Retain runs one pass of the retention.
+func Retain(ctx context.Context, s *Store) error { return s.engine.retain(ctx) }
+
+// SetAhead has a store on PostgreSQL believe that the database's clock is so
+// much ahead, until it is measured again.
+func SetAhead(s *Store, ahead time.Duration) {
+	if e, ok := s.engine.(*postgres); ok {
+		e.skew.Store(ahead.Microseconds())
+	}
+}
+
 // Partition is the name of the partition between two instants, and its bounds.
 func Partition(from, to time.Time) (name, begin, end string) {
 	p := partition{bound(from), bound(to)}

@@ -75,3 +75,49 @@ func TestPartitionsAreAhead(t *testing.T) {
 		t.Error("a new row is in the default partition")
 	}
 }
+
+// A dump reads every partition for hours. What changes partitions gives way to
+// it, since all additions would wait behind.
+func TestPartitionsGiveWayToAReader(t *testing.T) {
+	where := database(t)
+	s := replica(t, where, store.Config{})
+	seed(t, s)
+	conn := connection(t, where)
+	newest := func() (name string) {
+		if err := conn.QueryRow(t.Context(), `SELECT max(relname) FROM pg_class WHERE relname LIKE 'notification\_0%'
+			AND relkind = 'r' AND relnamespace = current_schema()::regnamespace`).Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	gone := newest()
+	execute(t, conn, `DROP TABLE `+gone)
+	dump := connection(t, where)
+	execute(t, dump, `BEGIN; LOCK TABLE notification_default IN ACCESS SHARE MODE`)
+	ended := make(chan error, 1)
+	go func() { ended <- store.Retain(t.Context(), s) }()
+	for waits := true; waits; {
+		began := time.Now()
+		if err := s.Append(t.Context(), rowsOf(1)); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Fatalf("an addition took %v", took)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits = false
+		default:
+		}
+	}
+	if newest() == gone {
+		t.Fatal("the partition was made beside the reader, so this shows nothing")
+	}
+	execute(t, dump, `COMMIT`)
+	if err := store.Retain(t.Context(), s); err != nil || newest() != gone {
+		t.Errorf("the newest partition is %s, %v", newest(), err)
+	}
+}

@@ -161,7 +161,8 @@ func (e *postgres) shared() bool { return true }
 
 func (e *postgres) size() int64 { return e.bytes.Load() }
 
-// now is the database's clock, as it was measured last.
-func (e *postgres) now() time.Time {
-	return time.Now().Add(time.Duration(e.skew.Load()) * time.Microsecond)
-}
+// ahead is how far the database's clock was ahead when it was measured last.
+func (e *postgres) ahead() time.Duration { return time.Duration(e.skew.Load()) * time.Microsecond }
+
+// now is the database's clock.
+func (e *postgres) now() time.Time { return time.Now().Add(e.ahead()) }

@@ -181,18 +181,24 @@ type columns struct {
 	evidence, item [][]byte
 }
 
-func (c *columns) add(id string, row *notification.Row, now time.Time) {
+// add takes a row. Where the clocks differ, its time becomes the database's, by
+// which it is routed.
+func (c *columns) add(id string, row *notification.Row, now time.Time, ahead time.Duration) {
 	for i, text := range []string{
 		id, row.Address.Name, row.Address.Gen, row.SubscriptionID, row.TenantID,
 		string(row.Kind), string(row.Origin), row.Type, string(row.Reason),
 	} {
 		c.texts[i] = append(c.texts[i], text)
 	}
-	received := micros(row.ReceivedAt)
-	if received == 0 {
-		received = micros(now)
+	received := now
+	switch {
+	case row.ReceivedAt.IsZero():
+	case ahead.Abs() > maxSkew:
+		received = row.ReceivedAt.Add(ahead)
+	default:
+		received = row.ReceivedAt
 	}
-	c.received = append(c.received, received)
+	c.received = append(c.received, micros(received))
 	c.evidence, c.item = append(c.evidence, packEvidence(row.Evidence)), append(c.item, blob(row.Item))
 }
 
@@ -207,7 +213,8 @@ func (c *columns) arguments() []any {
 func (e *postgres) commit(ctx context.Context, group []*request) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	start, now := time.Now(), e.now()
+	start, ahead := time.Now(), e.ahead()
+	now := start.Add(ahead)
 	var accepted, quarantined columns
 	for _, r := range group {
 		for i := range r.rows {
@@ -219,7 +226,7 @@ func (e *postgres) commit(ctx context.Context, group []*request) error {
 			if r.rows[i].Reason != "" {
 				into = &quarantined
 			}
-			into.add(id, &r.rows[i], now)
+			into.add(id, &r.rows[i], now, ahead)
 		}
 	}
 	batch := &pgx.Batch{}

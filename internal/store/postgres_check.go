@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 )
 
@@ -23,6 +25,7 @@ type server struct {
 	standby                              bool
 	encoding, fsync, commit, pages, sync string
 	ahead                                time.Duration // of its clock
+	open                                 bool          // the connection is not encrypted and leaves the machine
 }
 
 // checkServer refuses a server that could lose what it has acknowledged, and
@@ -43,6 +46,7 @@ func checkServer(ctx context.Context, settings *pgSettings, logger *slog.Logger)
 	if err != nil || !found {
 		return err
 	}
+	s.open = leavesOpen(conn.PgConn().Conn())
 	s.ahead = instant(now).Sub(begin.Add(time.Since(begin) / 2))
 	if err := s.fault(); err != nil {
 		return err
@@ -51,6 +55,13 @@ func checkServer(ctx context.Context, settings *pgSettings, logger *slog.Logger)
 		logger.WarnContext(ctx, "database setting", "warning", warning)
 	}
 	return nil
+}
+
+// leavesOpen says that a connection goes to another machine without TLS.
+func leavesOpen(conn net.Conn) bool {
+	to, ok := conn.RemoteAddr().(*net.TCPAddr)
+	_, encrypted := conn.(*tls.Conn)
+	return ok && !encrypted && !to.IP.IsLoopback()
 }
 
 // fault is what must not be.
@@ -81,6 +92,10 @@ func (s *server) warnings() []string {
 	}
 	if s.pages != "on" {
 		list = append(list, "full_page_writes is off, so a crash can damage the database: set it to on")
+	}
+	if s.open {
+		list = append(list, "the connection is not encrypted, so its password and every notification can be read on the way: "+
+			"write sslmode=verify-full in the URL, and the server's authority as caFile")
 	}
 	if w := skewWarning(s.ahead); w != "" {
 		list = append(list, w)

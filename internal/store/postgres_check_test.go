@@ -48,6 +48,7 @@ func TestServerWarnings(t *testing.T) {
 		"local with one":             {func(s *server) { s.commit, s.sync = "local", "b" }, "synchronous_commit is local"},
 		"not written to the standby": {func(s *server) { s.commit, s.sync = "remote_write", "b" }, "synchronous_commit is remote_write"},
 		"no full pages":              {func(s *server) { s.pages = "off" }, "full_page_writes"},
+		"not encrypted":              {func(s *server) { s.open = true }, "sslmode=verify-full"},
 		"a clock behind":             {func(s *server) { s.ahead = -3 * time.Second }, "-3s"},
 		"a clock near":               {func(s *server) { s.ahead = time.Second }, ""},
 	} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -119,6 +120,11 @@ func (s *pgSettings) login(ctx context.Context, c *pgx.ConnConfig) error {
 func (s *pgSettings) pool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
 	config := s.config.Copy()
 	config.MaxConns, config.MinConns = conns, 0
+	if config.ConnConfig.ValidateConnect == nil {
+		// After a failover a name may lead to the former primary for a while. A
+		// connection to it would be kept, and fail each write.
+		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
 	// The pool's helper outlives the call that made it: Close ends it.
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {

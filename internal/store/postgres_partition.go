@@ -110,13 +110,17 @@ func (e *postgres) addPartitions(ctx context.Context) error {
 		if _, err := lock(ctx, t, lockRetention, true); err != nil {
 			return 0, err
 		}
+		// A new partition waits for all that read the default one, such as a dump.
+		if err := beImpatient(ctx, t); err != nil {
+			return 0, err
+		}
 		list, err := needed(t, t.now()) // another process may have made them
 		for i := 0; i < len(list) && err == nil; i++ {
 			err = addPartition(ctx, t, list[i])
 		}
 		return len(list), err
 	})
-	return err
+	return unlessLocked(err) // partitions are made long before they are needed
 }
 
 func addPartition(ctx context.Context, t *transaction, p partition) error {

@@ -14,9 +14,10 @@ const (
 	// movedRows is how many rows may outlive their partition at once: they are
 	// moved while nothing can be appended.
 	movedRows = 10_000
-	// lockPatience is how long the end of a partition waits for those that read
-	// it, since everything else waits behind it.
-	lockPatience = "2s"
+	// lockPatience is how long a change of the partitions waits for those that
+	// read them, since everything else waits behind it: appends too, whose
+	// callers give up after 2.5 s.
+	lockPatience = "500ms"
 	// lockNotAvailable is the server's code for the end of that patience.
 	lockNotAvailable = "55P03"
 )
@@ -100,13 +101,25 @@ func (e *postgres) removePartition(ctx context.Context, p partition) error {
 	dropped, err := write(ctx, e, laneRetention, "drop a partition", func(ctx context.Context, t *transaction) (bool, error) {
 		return drop(ctx, t, p)
 	})
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
-		return nil // somebody reads it; the next pass tries again
-	}
 	if err != nil || dropped {
-		return err
+		return unlessLocked(err)
 	}
 	return e.sweep(ctx, p)
+}
+
+// beImpatient has the locks of a transaction given up soon.
+func beImpatient(ctx context.Context, t *transaction) error {
+	_, err := t.exec(ctx, `SET LOCAL lock_timeout = '`+lockPatience+`'`)
+	return err
+}
+
+// unlessLocked takes it for no error that somebody else was in the way: the next
+// pass tries again.
+func unlessLocked(err error) error {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
+		return nil
+	}
+	return err
 }
 
 // survives says which rows of a partition outlive it; their deliveries that
@@ -128,7 +141,7 @@ func drop(ctx context.Context, t *transaction, p partition) (bool, error) {
 		fmt.Sprint(movedRows+1)+`) s`), nil, &rows); err != nil || rows > movedRows {
 		return false, err
 	}
-	if _, err := t.exec(ctx, `SET LOCAL lock_timeout = '`+lockPatience+`'`); err != nil {
+	if err := beImpatient(ctx, t); err != nil {
 		return false, err
 	}
 	for _, text := range []string{

@@ -237,3 +237,42 @@ func TestTransactionPooler(t *testing.T) {
 		t.Errorf("%d appends failed", n)
 	}
 }
+
+// After a failover a name may lead to a server that takes no writes. Such a
+// connection is not kept.
+func TestReadOnlyServerIsLeft(t *testing.T) {
+	srv, err := postgres.Start(t.Context(), postgres.Options{})
+	have(t, err)
+	t.Cleanup(func() {
+		if err := srv.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := replica(t, at(srv.URL()), store.Config{})
+	seed(t, s)
+	have(t, s.Append(t.Context(), rowsOf(1)))
+	cut := `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'graphsubd'`
+	srv.Exec(t, `ALTER DATABASE postgres SET default_transaction_read_only = on`)
+	srv.Exec(t, cut)
+	eventually(t, "nothing is taken", func() bool { return s.Append(t.Context(), rowsOf(1)) != nil })
+	srv.Exec(t, `BEGIN READ WRITE; ALTER DATABASE postgres RESET default_transaction_read_only; COMMIT`)
+	if err := s.Append(t.Context(), rowsOf(1)); err != nil {
+		t.Errorf("the server takes writes again: %v", err)
+	}
+}
+
+// What a process with a wrong clock received is held for as long as all else.
+func TestReceivedByTheClockOfTheDatabase(t *testing.T) {
+	where := database(t)
+	s := replica(t, where, store.Config{HoldFor: time.Minute})
+	seed(t, s)
+	row := benchRow(1)
+	row.SubscriptionID = "99999999-9999-4999-8999-999999999999"
+	row.ReceivedAt = time.Now().Add(-10 * time.Minute) // what its clock says
+	store.SetAhead(s, 10*time.Minute)
+	have(t, s.Append(t.Context(), []notification.Row{row}))
+	routeAll(t, s)
+	if n := number(t, connection(t, where), `SELECT count(*) FROM notification WHERE state = 'held'`); n != 1 {
+		t.Errorf("%d rows are held, want 1", n)
+	}
+}
