@@ -45,10 +45,13 @@ spec:
         - {name: public, containerPort: 8080}
         - {name: admin, containerPort: 8081}
         - {name: telemetry, containerPort: 9090}
-      # Neither looks at Graph or the API server. An unready pod would fail Graph's handshakes.
+      # None looks at Graph or the API server. An unready pod would fail Graph's handshakes.
+      startupProbe: # half an hour, since a new version may have a large store to migrate
+        httpGet: {path: /livez, port: telemetry}
+        periodSeconds: 1
+        failureThreshold: 1800
       livenessProbe:
         httpGet: {path: /livez, port: telemetry}
-        initialDelaySeconds: 5
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 6
