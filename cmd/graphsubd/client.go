@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -40,7 +41,7 @@ func clientFlagsOf(cmd *cobra.Command, getenv func(string) string) *clientFlags 
 	return f
 }
 
-// client reads from the admin interface of one instance.
+// client talks to the admin interface of one instance.
 type client struct {
 	base  *url.URL
 	token string
@@ -89,6 +90,24 @@ func (c *client) get(ctx context.Context, path string, query url.Values, into an
 	if err != nil {
 		return err
 	}
+	return c.do(request, into)
+}
+
+// post sends one request for a change, and reads the answer as get does.
+func (c *client) post(ctx context.Context, path string, body, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(path).String(), bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return c.do(request, into)
+}
+
+func (c *client) do(request *http.Request, into any) error {
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -142,6 +161,10 @@ func (c *client) refused(response *http.Response, body []byte) error {
 	case http.StatusNotFound:
 		if ours {
 			return classedError{err, errNotFound}
+		}
+	case http.StatusConflict:
+		if ours {
+			return classedError{err, errConflict}
 		}
 	case http.StatusUnprocessableEntity:
 		return usageError(err)

@@ -29,7 +29,16 @@ type instance struct {
 	url    string
 	status admin.Status
 	list   []admin.Subscription
+	plan   admin.Plan
 	err    error
+}
+
+func (i *instance) Plan(context.Context, int) (admin.Plan, error) { return i.plan, i.err }
+
+func (i *instance) Approve(_ context.Context, _, id string) (admin.Approval, bool, error) {
+	seen := i.plan.Hold != nil && i.plan.Hold.ID == id
+	i.plan = admin.Plan{}
+	return admin.Approval{State: "done", Result: "2 changes released"}, seen, i.err
 }
 
 func (i *instance) Status(context.Context) (admin.Status, error) { return i.status, i.err }

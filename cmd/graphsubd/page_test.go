@@ -86,6 +86,8 @@ func TestRESTPage(t *testing.T) {
 		"GET /api/v1/status":               &admin.Status{},
 		"GET /api/v1/subscriptions":        &admin.SubscriptionList{},
 		"GET /api/v1/subscriptions/{name}": &admin.Subscription{},
+		"GET /api/v1/plan":                 &admin.Plan{},
+		"POST /api/v1/plan/approval":       &admin.Approval{},
 	} {
 		_, section, found := strings.Cut(page, "\n## "+heading+"\n")
 		_, example, _ := strings.Cut(section, "```json\n")

@@ -28,6 +28,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newDemo(getenv),
 		newSimulate(),
 		newCheck(getenv),
+		newPlan(getenv),
 		newStatus(getenv),
 		newSubscriptions(getenv),
 		newResources(),

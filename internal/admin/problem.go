@@ -101,7 +101,7 @@ func adviseOnUs(reason graph.Reason) advice {
 	case graph.ReasonStoreUnavailable:
 		return advice{"the store did not take the result", "check the disk of the store: its room, its rights and its health"}
 	case graph.ReasonMassChangeHeld:
-		return advice{"more would change at once than is done unasked", "compare the configuration with what is wanted, and restore what is missing"}
+		return advice{"more would change at once than is done unasked", "look at it with graphsubd plan; correct the configuration, or release it with graphsubd plan --approve"}
 	case graph.ReasonSilent:
 		return advice{"nothing has come for longer than expected", "check that the resource still changes, and that publicURL can be reached from the internet"}
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/graphsubd/graphsubd/internal/config"
 	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/httpapi"
+	"github.com/graphsubd/graphsubd/internal/renewal"
 	"github.com/graphsubd/graphsubd/internal/store"
 )
 
@@ -46,6 +47,12 @@ type overview struct {
 	instance, version, holder string
 	startedAt                 time.Time
 }
+
+// How long an approval waits for the leader's answer, and how often it looks.
+const (
+	approvalPatience = 5 * time.Second
+	approvalLook     = 100 * time.Millisecond
+)
 
 // Status describes this process and its store.
 func (o *overview) Status(ctx context.Context) (admin.Status, error) {
@@ -113,4 +120,75 @@ func (o *overview) Subscription(ctx context.Context, name string) (s admin.Subsc
 		return s, false, fmt.Errorf("read last notification: %w", err)
 	}
 	return admin.NewSubscription(name, wish, records, last), wished || len(records) > 0, nil
+}
+
+// Plan gives the first steps of what the leader is about to do, by what the
+// store knows, so that every process can tell.
+func (o *overview) Plan(ctx context.Context, limit int) (admin.Plan, error) {
+	wishes, err := o.store.Wishes(ctx)
+	if err != nil {
+		return admin.Plan{}, fmt.Errorf("read wishes: %w", err)
+	}
+	records, err := o.store.Records(ctx)
+	if err != nil {
+		return admin.Plan{}, fmt.Errorf("read records: %w", err)
+	}
+	plan := admin.Plan{At: time.Now().UTC(), Counts: map[string]int64{}, Items: []admin.PlanStep{}}
+	for _, action := range admin.PlanActions() {
+		plan.Counts[action] = 0
+	}
+	var held []graph.Key
+	for _, s := range renewal.Plan(plan.At, wishes, records) {
+		plan.Counts[s.Kind]++
+		if s.Held {
+			held = append(held, s.Key)
+		}
+		if len(plan.Items) == limit {
+			plan.More++
+			continue
+		}
+		plan.Items = append(plan.Items, admin.PlanStep{
+			Name: s.Key.Name, Gen: s.Key.Gen, Tenant: s.Tenant, Resource: s.Resource, Action: s.Kind, At: s.At.UTC(), Held: s.Held,
+		})
+	}
+	if len(held) > 0 {
+		plan.Hold = &admin.Hold{ID: graph.HoldID(held), Count: int64(len(held))}
+	}
+	return plan, nil
+}
+
+// Approve gives the approval to the leader by way of the store, and waits a
+// little for its answer.
+func (o *overview) Approve(ctx context.Context, caller, id string) (admin.Approval, bool, error) {
+	plan, err := o.Plan(ctx, 1)
+	if err != nil {
+		return admin.Approval{}, false, err
+	}
+	if plan.Hold == nil || plan.Hold.ID != id {
+		return admin.Approval{}, false, nil
+	}
+	command, err := o.store.PutCommand(ctx, graph.Command{Action: graph.CommandApprove, Argument: id, By: caller})
+	if err != nil {
+		return admin.Approval{}, false, fmt.Errorf("store the approval: %w", err)
+	}
+	look := time.NewTicker(approvalLook)
+	defer look.Stop()
+	for patience := time.After(approvalPatience); ; {
+		state, result, _, err := o.store.CommandState(ctx, command)
+		switch {
+		case err != nil:
+			return admin.Approval{}, false, fmt.Errorf("look for the answer of the leader: %w", err)
+		case state == graph.CommandDone:
+			return admin.Approval{State: "done", Result: result}, true, nil
+		case state == graph.CommandConflict:
+			return admin.Approval{}, false, nil
+		}
+		select {
+		case <-patience:
+			return admin.Approval{State: "pending", Result: "the leader has not answered yet, and does it when it can"}, true, nil
+		case <-ctx.Done():
+			return admin.Approval{}, false, context.Cause(ctx)
+		case <-look.C:
+		}
+	}
 }

@@ -248,10 +248,12 @@ func (a *App) buildRenewal() (err error) {
 	self := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	a.renewal, err = renewal.New(renewal.Config{
 		Store: a.store, Identity: a.identity(), Rules: rules, Policy: renewal.DefaultPolicy(),
-		Prove:  func(ctx context.Context) error { return prove(ctx, self, a.keys, publicURL) },
-		Left:   a.lease.Left,
-		Rand:   newRand(),
-		Logger: a.component("renewal"), Registerer: a.registry,
+		Prove: func(ctx context.Context) error { return prove(ctx, self, a.keys, publicURL) },
+		Left:  a.lease.Left,
+		// Who says that the keys are lost knows what that replaces.
+		AcceptReplacements: a.opts.AcceptKeys,
+		Rand:               newRand(),
+		Logger:             a.component("renewal"), Registerer: a.registry,
 	})
 	if err != nil {
 		return err

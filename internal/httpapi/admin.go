@@ -34,6 +34,11 @@ type reader interface {
 	// Subscription gives one name; found is false when it is neither wished
 	// for nor known.
 	Subscription(ctx context.Context, name string) (s admin.Subscription, found bool, err error)
+	// Plan gives the first steps of what the leader is about to do.
+	Plan(ctx context.Context, limit int) (admin.Plan, error)
+	// Approve has the leader release what is held, if that is still the set of
+	// this id; ok is false when it is not.
+	Approve(ctx context.Context, caller, id string) (a admin.Approval, ok bool, err error)
 }
 
 // AdminConfig is the configuration of the admin interface.
@@ -46,7 +51,7 @@ type AdminConfig struct {
 	Registerer prometheus.Registerer
 }
 
-// Admin is the handler of the admin listener. It serves GET to /api/v1/… and
+// Admin is the handler of the admin listener. It serves /api/v1/… and
 // the schema at /openapi.json and /openapi.yaml, all of it behind a token.
 type Admin struct {
 	reader  reader
@@ -81,9 +86,13 @@ func NewAdmin(cfg AdminConfig, reader reader) (*Admin, error) {
 	a.routes.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, http.StatusNotFound, "there is no such path; /openapi.json lists those there are")
 	})
-	a.routes.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Allow", http.MethodGet)
-		writeProblem(w, http.StatusMethodNotAllowed, "this path takes GET only")
+	a.routes.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) {
+		takes := http.MethodGet
+		if req.URL.Path == approvalPath {
+			takes = http.MethodPost
+		}
+		w.Header().Set("Allow", takes)
+		writeProblem(w, http.StatusMethodNotAllowed, "this path takes "+takes+" only")
 	})
 	api := humachi.New(a.routes, apiConfig())
 	api.UseMiddleware(gate{api}.authorize)

@@ -22,8 +22,11 @@ import (
 type fakeReader struct {
 	status admin.Status
 	list   []admin.Subscription
+	plan   admin.Plan
 	err    error
 	panics bool
+
+	approved []string
 }
 
 func (f *fakeReader) Status(context.Context) (admin.Status, error) {
@@ -44,6 +47,17 @@ func (f *fakeReader) Subscription(_ context.Context, name string) (admin.Subscri
 		}
 	}
 	return admin.Subscription{}, false, f.err
+}
+
+func (f *fakeReader) Plan(_ context.Context, limit int) (admin.Plan, error) {
+	plan := f.plan
+	plan.Items = plan.Items[:min(limit, len(plan.Items))]
+	return plan, f.err
+}
+
+func (f *fakeReader) Approve(_ context.Context, caller, id string) (admin.Approval, bool, error) {
+	f.approved = append(f.approved, caller+" "+id)
+	return admin.Approval{State: "done", Result: "2 changes released"}, f.plan.Hold != nil && id == f.plan.Hold.ID, f.err
 }
 
 // vault is a token that can be replaced, as a file can.
@@ -179,7 +193,10 @@ func example() *fakeReader {
 	parked.Name, parked.Tenant, parked.ID, parked.State, parked.Reason = "rooms", "fabrikam", "", graph.StateParked, graph.ReasonForbidden
 	waiting := wish
 	waiting.Name = "tasks"
-	f := &fakeReader{list: admin.List([]graph.Wish{wish, other, waiting}, []graph.Record{record, older, parked},
+	f := &fakeReader{plan: admin.Plan{
+		At: at, Hold: &admin.Hold{ID: "abc", Count: 1}, Counts: map[string]int64{"delete": 1}, More: 1,
+		Items: []admin.PlanStep{{Name: "orders-inbox", Gen: "k3v6o2q7ma", Tenant: "contoso", Resource: "users/u/messages", Action: "delete", At: at, Held: true}},
+	}, list: admin.List([]graph.Wish{wish, other, waiting}, []graph.Record{record, older, parked},
 		map[string]time.Time{"orders-inbox": at})}
 	f.status = admin.Status{
 		Instance: "prod", Version: "1.0.0", Holder: "host-1", Leading: true, Term: 7,

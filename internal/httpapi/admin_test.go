@@ -1,9 +1,11 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -252,5 +254,45 @@ func TestAdminFailures(t *testing.T) {
 	families, err := d.registry.Gather()
 	if err != nil || len(families) != 1 || families[0].GetName() != "graphsubd_http_panics_total" || families[0].GetMetric()[0].GetCounter().GetValue() != 1 {
 		t.Errorf("metrics %v, %v", families, err)
+	}
+}
+
+func TestPlanAndApproval(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.reader.plan = admin.Plan{
+		Hold: &admin.Hold{ID: "abc", Count: 2}, Counts: map[string]int64{"delete": 2},
+		Items: []admin.PlanStep{{Name: "a", Action: "delete", Held: true}, {Name: "b", Action: "delete", Held: true}},
+	}
+	var plan admin.Plan
+	d.get("/api/v1/plan?limit=1", &plan)
+	if len(plan.Items) != 1 || plan.Hold == nil || plan.Hold.ID != "abc" {
+		t.Errorf("plan %+v", plan)
+	}
+	approve := func(token, body string) *httptest.ResponseRecorder {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/plan/approval", strings.NewReader(body))
+		request.Header.Set("Authorization", "Bearer "+token)
+		request.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		d.ServeHTTP(answer, request)
+		return answer
+	}
+	d.problem(approve(watcherToken, `{"id":"abc"}`), http.StatusForbidden)
+	d.problem(approve(opsToken, `{}`), http.StatusUnprocessableEntity)
+	if len(d.reader.approved) != 0 {
+		t.Fatalf("approved %q", d.reader.approved)
+	}
+	d.problem(approve(opsToken, `{"id":"abd"}`), http.StatusConflict)
+	var approval admin.Approval
+	if err := json.Unmarshal(approve(opsToken, `{"id":"abc"}`).Body.Bytes(), &approval); err != nil {
+		t.Fatal(err)
+	}
+	if approval.State != "done" || !slices.Equal(d.reader.approved, []string{"ops abd", "ops abc"}) {
+		t.Errorf("%+v, approved %q", approval, d.reader.approved)
+	}
+	answer := d.ask(http.MethodGet, "/api/v1/plan/approval", "Bearer "+opsToken)
+	d.problem(answer, http.StatusMethodNotAllowed)
+	if answer.Header().Get("Allow") != http.MethodPost {
+		t.Errorf("allow %q", answer.Header().Get("Allow"))
 	}
 }

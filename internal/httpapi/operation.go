@@ -19,7 +19,16 @@ func (a *Admin) register(api huma.API) {
 	one := read("get-subscription", "/api/v1/subscriptions/{name}", "One subscription")
 	one.Errors = append(one.Errors, http.StatusNotFound)
 	huma.Register(api, one, a.get)
+	huma.Register(api, read("get-plan", "/api/v1/plan", "What the leader is about to do"), a.plan)
+	huma.Register(api, huma.Operation{
+		OperationID: "approve-plan", Method: http.MethodPost, Path: approvalPath, Summary: "Release what is held",
+		Security: []map[string][]string{{bearer: {roleOperator}}},
+		Errors:   []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusConflict, http.StatusServiceUnavailable},
+	}, a.approve)
 }
+
+// approvalPath is the one that is posted to.
+const approvalPath = "/api/v1/plan/approval"
 
 // read describes a route that every role may use.
 func read(id, path, summary string) huma.Operation {
@@ -94,4 +103,37 @@ func (a *Admin) get(ctx context.Context, in *getInput) (*getOutput, error) {
 		return nil, huma.Error404NotFound(fmt.Sprintf("there is no subscription named %q", in.Name))
 	}
 	return &getOutput{s}, nil
+}
+
+type planInput struct {
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many steps at most."`
+}
+
+type planOutput struct{ Body admin.Plan }
+
+func (a *Admin) plan(ctx context.Context, in *planInput) (*planOutput, error) {
+	plan, err := a.reader.Plan(ctx, in.Limit)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &planOutput{plan}, nil
+}
+
+type approvalInput struct {
+	Body struct {
+		ID string `json:"id" minLength:"1" maxLength:"64" doc:"The id of hold in the plan that was looked at."`
+	}
+}
+
+type approvalOutput struct{ Body admin.Approval }
+
+func (a *Admin) approve(ctx context.Context, in *approvalInput) (*approvalOutput, error) {
+	approval, ok, err := a.reader.Approve(ctx, callerOf(ctx).name, in.Body.ID)
+	switch {
+	case err != nil:
+		return nil, a.problem(ctx, err)
+	case !ok:
+		return nil, huma.Error409Conflict("what is held is not what was seen: look at the plan again")
+	}
+	return &approvalOutput{approval}, nil
 }

@@ -92,6 +92,7 @@ func TestExampleFillsEveryField(t *testing.T) {
 		"/api/v1/status":                     "Status",
 		"/api/v1/subscriptions/orders-inbox": "Subscription",
 		"/api/v1/subscriptions?limit=1":      "SubscriptionList",
+		"/api/v1/plan":                       "Plan",
 	} {
 		var answer any
 		d.get(target, &answer)

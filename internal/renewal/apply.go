@@ -36,6 +36,7 @@ func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
 	terms, wish := t.terms(time.Now(), e), t.wishes[e.record.Name]
 	// Taken by value: the configuration may replace them while the job runs.
 	to := target{wish: wish, terms: terms}
+	held := e.held
 	if lane != nil {
 		to.tenant, to.policy, to.listed = lane.Tenant, lane.policy, lane.listing != nil
 	}
@@ -51,6 +52,7 @@ func (t *term) begin(ctx context.Context, e *entry, lane *tenant, calls bool) {
 		o := t.apply(call, to, situation, action, draw)
 		doubt(&o.change, to.listed)
 		stamp(&o.change, wish)
+		hold(&o.change, held)
 		if o.done {
 			pending = append(pending, o.change)
 		}
@@ -217,6 +219,9 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 	t.report(e, a, o)
 	t.learn(now, e, o)
 	record := o.change.Record
+	if record.ID != "" && e.record.ID == "" {
+		e.passed = false // it was let pass for this
+	}
 	if o.change.Forget {
 		if e.debt == nil {
 			t.drop(now, e)

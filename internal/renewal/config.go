@@ -46,7 +46,11 @@ type records interface {
 	LearnLimit(ctx context.Context, term int64, limit graph.LearnedLimit) error
 	Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error)
 	SettleLifecycle(ctx context.Context, term int64, ids []string) error
+	// LifecyclePending has a token when a lifecycle item or a command waits.
 	LifecyclePending() <-chan struct{}
+	// Commands gives those that no leader has carried out.
+	Commands(ctx context.Context) ([]graph.Command, error)
+	SettleCommand(ctx context.Context, term int64, id string, state graph.CommandState, result string) error
 }
 
 // Tenant is one tenant and the registration that serves it.
@@ -82,10 +86,13 @@ type Config struct {
 	Grace time.Duration
 	// Left says how long nobody else will lead, as far as this process knows;
 	// for ever when nil. A write that does not fit in waits.
-	Left       func() time.Duration
-	Rand       *rand.Rand
-	Logger     *slog.Logger
-	Registerer prometheus.Registerer
+	Left func() time.Duration
+	// AcceptReplacements says that a person knows that all subscriptions are
+	// replaced: however many, it is no mass action.
+	AcceptReplacements bool
+	Rand               *rand.Rand
+	Logger             *slog.Logger
+	Registerer         prometheus.Registerer
 }
 
 func (c Config) withDefaults() Config {

@@ -20,6 +20,12 @@ func React(now time.Time, r graph.Record, item graph.LifecycleItem, p Policy) (g
 	return react(now, r, item, p)
 }
 
+// MassLimit is massLimit, for tests.
+func MassLimit(subscriptions int, p Policy) int { return massLimit(subscriptions, p) }
+
+// Massive is massive, for tests.
+func Massive(s Situation, a Action, replaces bool) bool { return massive(s, a, replaces) }
+
 // Hold gives all that a term keeps of records and their wishes, for weighing.
 func Hold(wishes []graph.Wish, records []graph.Record) any {
 	now := time.Now()

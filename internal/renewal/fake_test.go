@@ -198,6 +198,8 @@ type fakeStore struct {
 	wishes    []graph.Wish
 	records   map[graph.Key]graph.Record
 	limits    []graph.LearnedLimit
+	commands  []graph.Command
+	results   []string // of commands
 	gaps      []graph.Gap
 	events    []graph.Event
 	lifecycle []graph.LifecycleItem
@@ -302,6 +304,18 @@ func (f *fakeStore) LearnLimit(_ context.Context, term int64, limit graph.Learne
 	return f.do(term, func() { f.limits = append(f.limits, limit) })
 }
 
+func (f *fakeStore) Commands(context.Context) (list []graph.Command, err error) {
+	err = f.do(0, func() { list = slices.Clone(f.commands) })
+	return list, err
+}
+
+func (f *fakeStore) SettleCommand(_ context.Context, term int64, id string, state graph.CommandState, result string) error {
+	return f.do(term, func() {
+		f.results = append(f.results, string(state)+": "+result)
+		f.commands = slices.DeleteFunc(f.commands, func(c graph.Command) bool { return c.ID == id })
+	})
+}
+
 func (f *fakeStore) Lifecycle(_ context.Context, limit int) (items []graph.LifecycleItem, err error) {
 	err = f.do(0, func() { items = slices.Clone(f.lifecycle[:min(limit, len(f.lifecycle))]) })
 	return items, err
@@ -394,19 +408,26 @@ func wish(name string) graph.Wish {
 
 func newWorld(t *testing.T, g *fakeGraph, s *fakeStore, wishes ...graph.Wish) *world {
 	t.Helper()
+	return newWorldWith(t, g, s, func(*renewal.Config) {}, wishes...)
+}
+
+// newWorldWith has another configuration.
+func newWorldWith(t *testing.T, g *fakeGraph, s *fakeStore, change func(*renewal.Config), wishes ...graph.Wish) *world {
+	t.Helper()
 	rules, err := graph.LoadRules()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, graph: g, store: s, log: &switchLog{}, prove: func(context.Context) error { return nil }}
 	w.left.Store(math.MaxInt64)
-	w.manager, err = renewal.New(renewal.Config{
+	cfg := renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(ctx context.Context) error { return w.prove(ctx) },
 		Left:  func() time.Duration { return time.Duration(w.left.Load()) },
 		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: w.log.logger(), Registerer: prometheus.NewRegistry(),
-	})
-	if err != nil {
+	}
+	change(&cfg)
+	if w.manager, err = renewal.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	w.want(wishes...)

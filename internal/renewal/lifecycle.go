@@ -32,6 +32,10 @@ func (t *term) lifecycle(ctx context.Context) {
 	t.lifecycleBusy, t.lifecycleAt = true, time.Time{}
 	t.job(ctx, func() func(time.Time) error {
 		items, err := t.m.cfg.Store.Lifecycle(ctx, lifecycleBatch)
+		var commands []graph.Command
+		if err == nil {
+			commands, err = t.m.cfg.Store.Commands(ctx)
+		}
 		return func(now time.Time) error {
 			t.lifecycleBusy = false
 			if err != nil {
@@ -40,6 +44,7 @@ func (t *term) lifecycle(ctx context.Context) {
 				return fatal(err)
 			}
 			t.reactAll(ctx, now, items)
+			t.obey(ctx, commands)
 			return nil
 		}
 	})

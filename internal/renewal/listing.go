@@ -68,6 +68,7 @@ func (t *term) keep(ctx context.Context, e *entry) {
 	e.action = Action{Verb: Wait}
 	t.agenda.remove(e)
 	e.tenant.ready.remove(e)
+	e.tenant.gate.remove(e)
 	t.start(ctx, e)
 }
 

@@ -23,6 +23,7 @@ type metrics struct {
 	renewals       *prometheus.CounterVec
 	recreated      *prometheus.CounterVec
 	budget         *prometheus.GaugeVec
+	held           prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -43,6 +44,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		budget: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "graphsubd_budget_remaining_ratio", Help: "Share of the app's write budget that is free now.",
 		}, []string{"app"}),
+		held: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "graphsubd_mass_changes_held",
+			Help: "Deletions and recreations that wait for a person, because there are too many at once; only the leader counts them.",
+		}),
 	}
 	for _, state := range graph.States() {
 		m.subscriptions.WithLabelValues(string(state))
@@ -54,7 +59,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	for _, cause := range graph.GapCauses() {
 		m.recreated.WithLabelValues(string(cause))
 	}
-	for _, collector := range []prometheus.Collector{m.subscriptions, m.earliestExpiry, m.renewals, m.recreated, m.budget} {
+	for _, collector := range []prometheus.Collector{m.subscriptions, m.earliestExpiry, m.renewals, m.recreated, m.budget, m.held} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, err
 		}
@@ -90,4 +95,5 @@ func (m *metrics) reset() {
 		m.subscriptions.WithLabelValues(string(state)).Set(0)
 	}
 	m.earliestExpiry.Set(0)
+	m.held.Set(0)
 }

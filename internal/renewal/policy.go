@@ -43,6 +43,13 @@ type Policy struct {
 	// LimitLife is how long a limit that Graph named counts. After it the rule
 	// is tried once more, since Graph raises its limits.
 	LimitLife time.Duration
+
+	// More than MassFloor deletions and subscriptions made anew in a tenant,
+	// and more than MassShare of all that it has, by one reload or within
+	// MassWindow, wait for a person.
+	MassWindow time.Duration
+	MassFloor  int
+	MassShare  float64
 }
 
 // DefaultPolicy is what production uses. A test holds the inequalities that
@@ -65,6 +72,9 @@ func DefaultPolicy() Policy {
 		SweepEvery:         24 * time.Hour,
 		LimitFloor:         time.Hour,
 		LimitLife:          30 * 24 * time.Hour,
+		MassWindow:         10 * time.Minute,
+		MassFloor:          10,
+		MassShare:          0.10,
 	}
 }
 
@@ -76,7 +86,7 @@ func (p Policy) Compress(scale float64) Policy {
 	}
 	for _, d := range []*time.Duration{
 		&p.Margin, &p.MinSpacing, &p.RetryBase, &p.RetryMax, &p.ParkBase, &p.ParkMax, &p.Grace,
-		&p.CheckEvery, &p.ReauthorizeSpacing, &p.MissedWindow, &p.SweepEvery, &p.LimitFloor, &p.LimitLife,
+		&p.CheckEvery, &p.ReauthorizeSpacing, &p.MissedWindow, &p.SweepEvery, &p.LimitFloor, &p.LimitLife, &p.MassWindow,
 	} {
 		*d = time.Duration(float64(*d) / scale)
 	}

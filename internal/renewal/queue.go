@@ -17,6 +17,9 @@ type entry struct {
 	action Action
 	// busy says that a job for it is under way; nothing else is started.
 	busy bool
+	// held says that its action waits for a person, and passed that it may be
+	// done, since it was let through or approved.
+	held, passed bool
 	// debt is what the store did not take yet, nil nearly always.
 	debt *debt
 	// odd says how the granted lifetime differed from what was asked for.

@@ -79,6 +79,9 @@ func (t *term) take(now time.Time, p picture, first bool) {
 			t.add(now, r)
 		}
 	}
+	for _, tenant := range t.tenants {
+		tenant.gate.reloaded = true
+	}
 	t.wishes = make(map[string]*graph.Wish, len(p.wishes))
 	for i := range p.wishes {
 		wish := &p.wishes[i]

@@ -29,6 +29,7 @@ type tenant struct {
 	// sweepAt is when to list although nobody asked, to find what was lost or
 	// doubled.
 	sweepAt    time.Time
+	gate       gate
 	running    int          // calls under way
 	trouble    int          // calls in a row that brought no answer
 	listReason graph.Reason // why the last one failed, "" when it did not
@@ -147,6 +148,8 @@ func (t *term) place(e *entry) {
 	}
 	if e.tenant != nil {
 		e.tenant.ready.remove(e)
+		e.tenant.gate.remove(e)
+		e.held, e.passed = false, false
 	}
 	told := e.orphan
 	e.tenant, e.orphan = to, to == nil
@@ -237,8 +240,15 @@ func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 		t.considerOrphan(ctx, now, e)
 		return
 	}
-	action, wake := DecideOne(now, t.situation(e))
+	action, wake, gated := t.guarded(ctx, now, e)
+	if e.busy {
+		return // it is being stored that it is not held any more
+	}
 	e.action = action
+	if gated {
+		e.tenant.gate.put(e)
+		return
+	}
 	switch action.Verb {
 	case List:
 		e.tenant.listWanted = true
@@ -296,8 +306,8 @@ func (t *term) situation(e *entry) Situation {
 	wish := t.wishes[e.record.Name]
 	s := Situation{
 		Wish: wish, Record: e.record,
-		MayCreate: t.proven && !t.storeAway,
-		MayDelete: !t.storeAway,
+		MayCreate: t.proven && !t.storeAway && !e.held,
+		MayDelete: !t.storeAway && !e.held,
 	}
 	if e.tenant != nil {
 		s.Listing = e.tenant.listing
@@ -329,6 +339,7 @@ func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time
 			t.list(ctx, tenant)
 		}
 	}
+	t.open(ctx, now, tenant)
 	for e := tenant.ready.first(); e != nil; e = tenant.ready.first() {
 		if t.running >= t.m.cfg.Parallel || tenant.running >= tenant.slots() {
 			return wake // a landing call looks again
@@ -365,6 +376,7 @@ func (t *term) wake(now time.Time, e *entry) {
 	}
 	if e.tenant != nil {
 		e.tenant.ready.remove(e)
+		e.tenant.gate.remove(e)
 	}
 	e.wake = now
 	t.agenda.put(e)
@@ -454,6 +466,11 @@ func (t *term) drop(now time.Time, e *entry) {
 	t.soonness.remove(e)
 	if e.tenant != nil {
 		e.tenant.ready.remove(e)
+		e.tenant.gate.remove(e)
+		if e.held {
+			e.tenant.gate.held--
+			t.countHeld()
+		}
 	}
 	t.unlink(e)
 	// Somebody may have wished for it again while it was being let go.

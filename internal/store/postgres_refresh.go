@@ -43,7 +43,7 @@ func (e *postgres) measureClock(ctx context.Context) error {
 }
 
 // wake gives a token to each sink that has a due delivery and to
-// the leader when a lifecycle item waits.
+// the leader when a lifecycle item or a command waits.
 func (e *postgres) wake(ctx context.Context) error {
 	s := e.store
 	channels := s.channels()
@@ -63,7 +63,7 @@ func (e *postgres) wake(ctx context.Context) error {
 		return err
 	}
 	var waits bool
-	if _, err := oneRow(ctx, e, `SELECT EXISTS (SELECT 1 FROM lifecycle)`, nil, []any{&waits}); err != nil {
+	if _, err := oneRow(ctx, e, `SELECT EXISTS (SELECT 1 FROM lifecycle) OR EXISTS (SELECT 1 FROM command WHERE state = 'pending')`, nil, []any{&waits}); err != nil {
 		return err
 	}
 	if waits {

@@ -26,7 +26,7 @@ func (s *Store) retainAll(ctx context.Context) {
 // retain removes what is old, in small transactions of the lowest priority.
 func (s *Store) retain(ctx context.Context) error {
 	for _, step := range []func(context.Context, *transaction, time.Time) (int64, error){
-		s.removeDead, s.removeQuarantined, removeSeen, s.removeAudit,
+		s.removeDead, s.removeQuarantined, removeSeen, s.removeAudit, s.removeCommands,
 	} {
 		if err := s.repeat(ctx, func(ctx context.Context, t *transaction) (int64, error) { return step(ctx, t, t.now()) }); err != nil {
 			return err
@@ -101,4 +101,11 @@ func removeDone(ctx context.Context, t *transaction, after, before string) (last
 		return "", err
 	}
 	return last, t.execIn(ctx, `DELETE FROM notification WHERE id IN (?)`, done)
+}
+
+// removeCommands removes those that were carried out, when the audit forgets
+// them.
+func (s *Store) removeCommands(ctx context.Context, t *transaction, now time.Time) (int64, error) {
+	return t.exec(ctx, `DELETE FROM command WHERE id IN (SELECT id FROM command
+		WHERE settled_at > 0 AND settled_at < ? LIMIT ?)`, micros(now.Add(-s.cfg.RetainAudit)), retainRows)
 }

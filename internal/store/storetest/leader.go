@@ -24,6 +24,7 @@ func leaderCases() map[string]func(*world) {
 		"EventsAreRouted":             eventsAreRouted,
 		"LifecycleGoesToTheLeader":    lifecycleGoesToTheLeader,
 		"LimitsAndSigningKeysAreKept": limitsAndSigningKeysAreKept,
+		"CommandsGoToTheLeader":       commandsGoToTheLeader,
 	}
 }
 
@@ -347,5 +348,52 @@ func limitsAndSigningKeysAreKept(w *world) {
 	must(t, err)
 	if want := []string{"a", "b"}; !slices.Equal(keys, want) {
 		t.Errorf("keys %v, want %v", keys, want)
+	}
+}
+
+func commandsGoToTheLeader(w *world) {
+	t := w.t
+	w.begin(store.Config{})
+	ctx := t.Context()
+	drain(w.LifecyclePending())
+	asked := graph.Command{Action: graph.CommandApprove, Argument: "abc", By: "ops"}
+	first, err := w.PutCommand(ctx, asked)
+	must(t, err)
+	select {
+	case <-w.LifecyclePending():
+	default:
+		t.Error("the leader is not told")
+	}
+	_, err = w.PutCommand(ctx, graph.Command{Action: "other", By: "ops"})
+	must(t, err)
+	w.reopen()
+	list, err := w.Commands(ctx)
+	must(t, err)
+	asked.ID = first
+	if len(list) != 2 || list[0] != asked || list[1].Action != "other" {
+		t.Fatalf("commands %+v", list)
+	}
+	wantIs(t, w.SettleCommand(ctx, w.term+1, first, graph.CommandDone, "x"), graph.ErrTermLost)
+	must(t, w.SettleCommand(ctx, w.term, first, graph.CommandDone, "3 changes released"))
+	// What was settled is not settled otherwise.
+	must(t, w.SettleCommand(ctx, w.term, first, graph.CommandConflict, "too late"))
+	list, err = w.Commands(ctx)
+	must(t, err)
+	equal(t, "commands left", len(list), 1)
+	state, result, found, err := w.CommandState(ctx, first)
+	must(t, err)
+	if !found || state != graph.CommandDone || result != "3 changes released" {
+		t.Errorf("state %s, %q, %v", state, result, found)
+	}
+	_, _, found, err = w.CommandState(ctx, "nothing")
+	must(t, err)
+	equal(t, "an unknown command is known", found, false)
+}
+
+// drain takes the token that may be there.
+func drain(tokens <-chan struct{}) {
+	select {
+	case <-tokens:
+	default:
 	}
 }

@@ -42,6 +42,10 @@ type Store interface {
 	Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error)
 	SettleLifecycle(ctx context.Context, term int64, ids []string) error
 	LifecyclePending() <-chan struct{}
+	PutCommand(ctx context.Context, c graph.Command) (id string, err error)
+	Commands(ctx context.Context) ([]graph.Command, error)
+	SettleCommand(ctx context.Context, term int64, id string, state graph.CommandState, result string) error
+	CommandState(ctx context.Context, id string) (state graph.CommandState, result string, found bool, err error)
 
 	Run(ctx context.Context) error
 	Stats(ctx context.Context) (store.Stats, error)

@@ -1,0 +1,38 @@
+package renewal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/graphsubd/graphsubd/internal/graph"
+)
+
+// obey carries out commands and tells the store how that went. One whose result
+// is not stored is read again, and then fits no more: nothing is done twice.
+func (t *term) obey(ctx context.Context, commands []graph.Command) {
+	for _, c := range commands {
+		state, result := t.carryOut(ctx, c)
+		t.log.InfoContext(ctx, "command carried out", "command", c.Action, "caller", c.By, "result", result)
+		t.job(ctx, func() func(time.Time) error {
+			err := t.m.cfg.Store.SettleCommand(ctx, t.id, c.ID, state, result)
+			return func(now time.Time) error {
+				if err != nil {
+					t.lifecycleAt = now.Add(lifecycleAgain)
+				}
+				return fatal(err)
+			}
+		})
+	}
+}
+
+func (t *term) carryOut(ctx context.Context, c graph.Command) (graph.CommandState, string) {
+	if c.Action != graph.CommandApprove {
+		return graph.CommandConflict, fmt.Sprintf("this version knows no command %q", c.Action)
+	}
+	released, ok := t.approve(ctx, c.Argument)
+	if !ok {
+		return graph.CommandConflict, "what is held is not what was seen: look at it again"
+	}
+	return graph.CommandDone, fmt.Sprintf("%d changes released", released)
+}
