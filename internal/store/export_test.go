@@ -54,6 +54,9 @@ func LeadSlowly(ctx context.Context, s *Store, term int64, looked, release chan 
 	})
 }
 
+// CountUnrouted is the query that is asked most often.
+const CountUnrouted = countUnrouted
+
 // Retain runs one pass of the retention.
 func Retain(ctx context.Context, s *Store) error { return s.engine.retain(ctx) }
 

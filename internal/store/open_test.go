@@ -56,7 +56,7 @@ func TestSchemaVersionsOfPostgres(t *testing.T) {
 	replica(t, where, store.Config{})
 	conn := connection(t, where)
 	raise := func(version int) {
-		execute(t, conn, `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, version)
+		execute(t, conn, `INSERT INTO graphsubd_schema_version (version_id, is_applied) VALUES ($1, true)`, version)
 	}
 	raise(1999)
 	// The same major: an older binary still runs, beside the newer one.
@@ -86,7 +86,7 @@ func TestManyOpenAnEmptyDatabase(t *testing.T) {
 	}
 	group.Wait()
 	conn := connection(t, where)
-	if n := number(t, conn, `SELECT count(*) FROM goose_db_version WHERE version_id = 1001`); n != 1 {
+	if n := number(t, conn, `SELECT count(*) FROM graphsubd_schema_version WHERE version_id = 1001`); n != 1 {
 		t.Errorf("the first migration ran %d times", n)
 	}
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,5 +120,86 @@ func TestPartitionsGiveWayToAReader(t *testing.T) {
 	execute(t, dump, `COMMIT`)
 	if err := store.Retain(t.Context(), s); err != nil || newest() != gone {
 		t.Errorf("the newest partition is %s, %v", newest(), err)
+	}
+}
+
+// fillPartition makes an old partition with so many notifications, of which the
+// last are still to be delivered.
+func fillPartition(t *testing.T, conn *pgx.Conn, total, pending int) (name string) {
+	t.Helper()
+	old := time.Now().Add(-10 * 24 * time.Hour)
+	name, begin, end := store.Partition(old, old.Add(24*time.Hour))
+	execute(t, conn, fmt.Sprintf(`CREATE TABLE %s PARTITION OF notification FOR VALUES FROM ('%s') TO ('%s')`, name, begin, end))
+	execute(t, conn, fmt.Sprintf(`INSERT INTO notification SELECT '%s' || lpad(n::text, 16, '0'), 'routed', 'orders-inbox', 'abcdefghij',
+		'', '', 1, 'change', 'graph', 'updated', '', '', '{}' FROM generate_series(1, %d) n`, begin, total))
+	execute(t, conn, fmt.Sprintf(`INSERT INTO delivery (notification_id, sink, key, state, next_at, bytes, created_at, settled_at)
+		SELECT '%s' || lpad(n::text, 16, '0'), 'orders', '', CASE WHEN n > %d THEN 'pending' ELSE 'delivered' END, 1, 2, 1, 0
+		FROM generate_series(1, %d) n`, begin, total-pending, total))
+	execute(t, conn, `ANALYZE`)
+	return name
+}
+
+// A sink that was down for longer than the retention leaves many that outlive
+// it. Looking for them is quick, so that nothing waits for it.
+func TestRetentionOfALongBacklogIsQuick(t *testing.T) {
+	where := database(t)
+	s := replica(t, where, store.Config{})
+	conn := connection(t, where)
+	fillPartition(t, conn, 300_000, 200_000)
+	began := time.Now()
+	if err := store.Retain(t.Context(), s); err != nil {
+		t.Fatalf("after %v: %v", time.Since(began), err)
+	}
+	if n := number(t, conn, `SELECT count(*) FROM delivery`); n != 200_000 {
+		t.Errorf("%d deliveries are left", n)
+	}
+	// It is looked at again later, not at once.
+	began = time.Now()
+	if err := store.Retain(t.Context(), s); err != nil || time.Since(began) > 2*time.Second {
+		t.Errorf("the next pass took %v, %v", time.Since(began), err)
+	}
+}
+
+// Two replicas remove the same old partition.
+func TestTwoReplicasDropAPartition(t *testing.T) {
+	where := database(t)
+	stores := []*store.Store{replica(t, where, store.Config{Owner: "a"}), replica(t, where, store.Config{Owner: "b"})}
+	conn := connection(t, where)
+	name := fillPartition(t, conn, 200_000, 0)
+	ended := make(chan error, len(stores))
+	for _, s := range stores {
+		go func() { ended <- store.Retain(t.Context(), s) }()
+	}
+	for range stores {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := number(t, conn, `SELECT count(*) FROM pg_class WHERE relname = $1 AND relnamespace = current_schema()::regnamespace`, name); n != 0 {
+		t.Error("the partition is still there")
+	}
+}
+
+// What every loop of a replica asks each second reads no more than it has to.
+func TestCountingReadsIndexes(t *testing.T) {
+	where := database(t)
+	replica(t, where, store.Config{})
+	conn := connection(t, where)
+	fillPartition(t, conn, 50_000, 0)
+	rows, err := conn.Query(t.Context(), `EXPLAIN `+store.CountUnrouted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range plan {
+		if strings.Contains(line, "Seq Scan on notification_0") && strings.Contains(line, "rows=5") {
+			t.Errorf("all rows are read:\n%s", strings.Join(plan, "\n"))
+		}
+	}
+	if text := strings.Join(plan, "\n"); !strings.Contains(text, "Index") {
+		t.Errorf("no index is used:\n%s", text)
 	}
 }

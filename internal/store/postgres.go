@@ -44,6 +44,10 @@ type postgres struct {
 	skew     atomic.Int64 // microseconds that the database's clock is ahead
 	bytes    atomic.Int64 // what size gives
 	counting countPace
+
+	// What follows belongs to the retention.
+	later   map[string]time.Time // when to look again at a partition that could not be dropped
+	sweepAt time.Time            // when to look again for rows that have outlived theirs
 }
 
 func openPostgres(ctx context.Context, s *Store) (engine, error) {
@@ -57,7 +61,7 @@ func openPostgres(ctx context.Context, s *Store) (engine, error) {
 	if err := migratePostgres(ctx, settings, s.cfg.Logger); err != nil {
 		return nil, err
 	}
-	e := &postgres{store: s, groups: newGroups()}
+	e := &postgres{store: s, groups: newGroups(), later: map[string]time.Time{}}
 	if e.pool, err = settings.pool(ctx, otherConns); err != nil {
 		return nil, err
 	}

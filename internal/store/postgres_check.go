@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,7 +24,7 @@ type server struct {
 	standby                              bool
 	encoding, fsync, commit, pages, sync string
 	ahead                                time.Duration // of its clock
-	open                                 bool          // the connection is not encrypted and leaves the machine
+	open                                 bool          // the connection leaves the machine and may go to any server
 }
 
 // checkServer refuses a server that could lose what it has acknowledged, and
@@ -43,10 +42,13 @@ func checkServer(ctx context.Context, settings *pgSettings, logger *slog.Logger)
 		current_setting('server_encoding'), current_setting('fsync'), current_setting('synchronous_commit'),
 		current_setting('full_page_writes'), current_setting('synchronous_standby_names'), `+pgNow, nil,
 		[]any{&s.version, &s.standby, &s.encoding, &s.fsync, &s.commit, &s.pages, &s.sync, &now})
-	if err != nil || !found {
+	if err != nil {
 		return err
 	}
-	s.open = leavesOpen(conn.PgConn().Conn())
+	if !found {
+		return unavailable("open store", errors.New("the server says nothing of itself"))
+	}
+	s.open = leaves(conn.PgConn().Conn()) && unsafe(settings.config.ConnConfig, unverified)
 	s.ahead = instant(now).Sub(begin.Add(time.Since(begin) / 2))
 	if err := s.fault(); err != nil {
 		return err
@@ -57,11 +59,10 @@ func checkServer(ctx context.Context, settings *pgSettings, logger *slog.Logger)
 	return nil
 }
 
-// leavesOpen says that a connection goes to another machine without TLS.
-func leavesOpen(conn net.Conn) bool {
+// leaves says that a connection goes to another machine.
+func leaves(conn net.Conn) bool {
 	to, ok := conn.RemoteAddr().(*net.TCPAddr)
-	_, encrypted := conn.(*tls.Conn)
-	return ok && !encrypted && !to.IP.IsLoopback()
+	return ok && !to.IP.IsLoopback()
 }
 
 // fault is what must not be.
@@ -94,7 +95,7 @@ func (s *server) warnings() []string {
 		list = append(list, "full_page_writes is off, so a crash can damage the database: set it to on")
 	}
 	if s.open {
-		list = append(list, "the connection is not encrypted, so its password and every notification can be read on the way: "+
+		list = append(list, "the server is not verified, so somebody on the way can take its place, and its password: "+
 			"write sslmode=verify-full in the URL, and the server's authority as caFile")
 	}
 	if w := skewWarning(s.ahead); w != "" {

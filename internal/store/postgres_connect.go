@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,8 +47,12 @@ func newPGSettings(p *Postgres) (*pgSettings, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "graphsubd"
 	}
-	if (p.Password != nil || p.CAFile != "") && plain(c) {
-		return nil, errors.New("store: the connection URL allows a connection without TLS, which a token or a caFile asks for: " +
+	switch {
+	case p.Password != nil && unsafe(c, func(t *tls.Config) bool { return t == nil || t.InsecureSkipVerify }):
+		return nil, errors.New("store: the connection URL allows a connection to a server that is not verified, which could take the token: " +
+			"write sslmode=verify-full in it, or no sslmode")
+	case p.CAFile != "" && unsafe(c, func(t *tls.Config) bool { return t == nil }):
+		return nil, errors.New("store: the connection URL allows a connection without TLS, which a caFile asks for: " +
 			"write sslmode=verify-full in it, or no sslmode")
 	}
 	s := &pgSettings{postgres: p, config: config}
@@ -55,18 +60,17 @@ func newPGSettings(p *Postgres) (*pgSettings, error) {
 	return s, nil
 }
 
-// plain says whether a connection may come about without TLS over a network.
-func plain(c *pgx.ConnConfig) bool {
-	open := func(host string, config *tls.Config) bool { return config == nil && !strings.HasPrefix(host, "/") }
-	if open(c.Host, c.TLSConfig) {
-		return true
-	}
-	for _, f := range c.Fallbacks {
-		if open(f.Host, f.TLSConfig) {
-			return true
-		}
-	}
-	return false
+// unsafe says whether a connection over a network may come about with a TLS that
+// is bad; nil is none at all.
+func unsafe(c *pgx.ConnConfig, bad func(*tls.Config) bool) bool {
+	open := func(host string, config *tls.Config) bool { return bad(config) && !strings.HasPrefix(host, "/") }
+	return open(c.Host, c.TLSConfig) ||
+		slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return open(f.Host, f.TLSConfig) })
+}
+
+// unverified says that a TLS would take any server for the right one.
+func unverified(config *tls.Config) bool {
+	return config == nil || config.InsecureSkipVerify && config.VerifyPeerCertificate == nil
 }
 
 // address reads the URL as it is now, with the TLS that the settings ask for.

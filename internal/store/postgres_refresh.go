@@ -18,23 +18,40 @@ func (e *postgres) refresh(ctx context.Context) error {
 	if err := e.measureClock(ctx); err != nil {
 		return err
 	}
-	if began := time.Now(); !began.Before(e.counting.next) {
-		if err := e.store.tally.load(ctx, e.store.reader); err != nil {
-			return err
-		}
-		e.counting.next = time.Now().Add(countShare * time.Since(began))
+	if err := e.wake(ctx); err != nil {
+		return err
 	}
-	return e.wake(ctx)
+	began := time.Now()
+	if began.Before(e.counting.next) {
+		return nil
+	}
+	err := e.store.tally.load(ctx, e.store.reader)
+	e.counting.next = time.Now().Add(countShare * time.Since(began))
+	return err
 }
+
+// maxRoundTrip is how slow an answer may be that still tells the time.
+const maxRoundTrip = time.Second
 
 // measureClock learns how far the database's clock is ahead.
 func (e *postgres) measureClock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	conn, err := e.pool.Acquire(ctx) // its time is none of the clock's
+	if err != nil {
+		return unavailable("connect", err)
+	}
+	defer conn.Release()
 	begin := time.Now()
 	var now int64
-	if _, err := oneRow(ctx, e, `SELECT `+pgNow, nil, []any{&now}); err != nil {
+	if _, err := oneRow(ctx, pgSession{conn}, `SELECT `+pgNow, nil, []any{&now}); err != nil {
 		return err
 	}
-	ahead := instant(now).Sub(begin.Add(time.Since(begin) / 2))
+	trip := time.Since(begin)
+	if trip > maxRoundTrip {
+		return nil
+	}
+	ahead := instant(now).Sub(begin.Add(trip / 2))
 	former := time.Duration(e.skew.Swap(ahead.Microseconds())) * time.Microsecond
 	if warning := skewWarning(ahead); warning != "" && former != 0 && skewWarning(former) == "" {
 		e.store.cfg.Logger.WarnContext(ctx, "database setting", "warning", warning)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -20,6 +21,9 @@ const (
 	lockPatience = "500ms"
 	// lockNotAvailable is the server's code for the end of that patience.
 	lockNotAvailable = "55P03"
+	// dropAgain is how long a partition that could not be dropped is left alone,
+	// and sweepAgain how long the rows that outlived theirs are.
+	dropAgain, sweepAgain = 10 * time.Minute, time.Hour
 )
 
 // retain makes partitions and drops old ones. One process at a time does: the
@@ -46,19 +50,25 @@ func (e *postgres) removeBefore(ctx context.Context, before string) error {
 	if err != nil {
 		return err
 	}
+	var faults []error // one that cannot be removed keeps no other
 	for _, p := range list {
-		if p.to > before {
+		if p.to > before || ctx.Err() != nil {
 			break
 		}
-		if err := e.removePartition(ctx, p); err != nil {
-			return err
-		}
+		faults = append(faults, e.removePartition(ctx, p))
 	}
 	swept := partition{"", before}
 	if len(list) > 0 && e.store.cfg.RetainDelivered >= span(e.store.cfg.RetainDelivered) {
 		swept.to = min(list[0].from, before)
 	}
-	return e.sweep(ctx, swept)
+	if len(list) > 0 && swept.to == list[0].from {
+		// No more than what outlived its partition.
+		if time.Now().Before(e.sweepAt) {
+			return errors.Join(faults...)
+		}
+		e.sweepAt = time.Now().Add(sweepAgain)
+	}
+	return errors.Join(append(faults, e.sweep(ctx, swept))...)
 }
 
 // removeBeyond removes the oldest that is done with until the database is no
@@ -90,18 +100,33 @@ func (e *postgres) removeBeyond(ctx context.Context, most int64) error {
 }
 
 // removePartition drops a partition. What is not done with yet goes to the
-// default one; when that is much, the rest is removed row by row instead.
+// default one; when that is much, the rest is removed row by row instead. One
+// that could not be dropped is left alone for a while: the look at it is not
+// cheap.
 func (e *postgres) removePartition(ctx context.Context, p partition) error {
+	if time.Now().Before(e.later[p.name()]) {
+		return nil
+	}
+	busy := false
 	if err := e.store.repeat(ctx, func(ctx context.Context, t *transaction) (int64, error) {
+		if entered, err := lock(ctx, t, lockRetention, false); err != nil || !entered {
+			busy = err == nil // another process is at it
+			return 0, err
+		}
 		return t.exec(ctx, `DELETE FROM delivery WHERE id IN (SELECT id FROM delivery
 			WHERE notification_id >= ? AND notification_id < ? AND state = 'delivered' LIMIT ?)`, p.from, p.to, settledRows)
-	}); err != nil {
+	}); err != nil || busy {
 		return err
 	}
 	dropped, err := write(ctx, e, laneRetention, "drop a partition", func(ctx context.Context, t *transaction) (bool, error) {
 		return drop(ctx, t, p)
 	})
-	if err != nil || dropped {
+	if dropped {
+		delete(e.later, p.name())
+		return nil
+	}
+	e.later[p.name()] = time.Now().Add(dropAgain)
+	if err != nil {
 		return unlessLocked(err)
 	}
 	return e.sweep(ctx, p)
@@ -122,10 +147,10 @@ func unlessLocked(err error) error {
 	return err
 }
 
-// survives says which rows of a partition outlive it; their deliveries that
-// are done with have been removed before.
-const survives = `(state IN ('new', 'held') OR id IN (
-	SELECT notification_id FROM delivery WHERE notification_id >= '%[2]s' AND notification_id < '%[3]s'))`
+// survivors are the ids of a partition that outlive it; their deliveries that
+// are done with have been removed before. Each part is read by an index.
+const survivors = `(SELECT id FROM %[1]s WHERE state = 'new' UNION SELECT id FROM %[1]s WHERE state = 'held'
+	UNION SELECT notification_id FROM delivery WHERE notification_id >= '%[2]s' AND notification_id < '%[3]s')`
 
 func drop(ctx context.Context, t *transaction, p partition) (bool, error) {
 	if entered, err := lock(ctx, t, lockRetention, false); err != nil || !entered {
@@ -137,7 +162,7 @@ func drop(ctx context.Context, t *transaction, p partition) (bool, error) {
 	}
 	statement := func(text string) string { return fmt.Sprintf(text, p.name(), p.from, p.to) }
 	var rows int64
-	if _, err := t.row(ctx, statement(`SELECT count(*) FROM (SELECT 1 FROM %[1]s WHERE `+survives+` LIMIT `+
+	if _, err := t.row(ctx, statement(`SELECT count(*) FROM (SELECT 1 FROM `+survivors+` s LIMIT `+
 		fmt.Sprint(movedRows+1)+`) s`), nil, &rows); err != nil || rows > movedRows {
 		return false, err
 	}
@@ -146,7 +171,7 @@ func drop(ctx context.Context, t *transaction, p partition) (bool, error) {
 	}
 	for _, text := range []string{
 		`ALTER TABLE notification DETACH PARTITION %[1]s`,
-		`INSERT INTO notification SELECT * FROM %[1]s WHERE ` + survives,
+		`INSERT INTO notification SELECT n.* FROM %[1]s n JOIN ` + survivors + ` s ON s.id = n.id`,
 		`DROP TABLE %[1]s`,
 	} {
 		if _, err := t.exec(ctx, statement(text)); err != nil {
@@ -177,8 +202,8 @@ func (e *postgres) sweep(ctx context.Context, p partition) error {
 // measureSize learns how large the tables are, with their indexes.
 func (e *postgres) measureSize(ctx context.Context) error {
 	var bytes int64
-	_, err := oneRow(ctx, e, `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
-		WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`, nil, []any{&bytes})
+	_, err := oneRow(ctx, e, `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+		JOIN pg_namespace s ON s.oid = c.relnamespace WHERE s.nspname = current_schema() AND c.relkind = 'r'`, nil, []any{&bytes})
 	e.bytes.Store(bytes)
 	return err
 }

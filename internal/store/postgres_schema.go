@@ -16,6 +16,10 @@ import (
 //go:embed postgres/*.sql
 var pgMigrations embed.FS
 
+// versionTable keeps the version of the schema. Another program in the same
+// schema may keep its own under the library's default name.
+const versionTable = "graphsubd_schema_version"
+
 // migratePostgres creates the schema or brings it up to date. One process at a
 // time does: the others wait at a lock that a transaction of its own connection
 // holds, which a pooler cannot tear apart.
@@ -25,7 +29,10 @@ func migratePostgres(ctx context.Context, settings *pgSettings, logger *slog.Log
 		return err
 	}
 	defer func() { _ = guard.Close(ctx) }() // which ends the transaction
-	if _, err := guard.Exec(ctx, "BEGIN"); err != nil {
+	// It is idle while another connection migrates, and must not hold the lock
+	// when its process has vanished.
+	if _, err := guard.Exec(ctx, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; "+
+		"SET LOCAL tcp_keepalives_idle = 10; SET LOCAL tcp_keepalives_interval = 5; SET LOCAL tcp_keepalives_count = 3"); err != nil {
 		return unavailable("lock the store's schema", err)
 	}
 	t := &transaction{session: pgSession{guard}}
@@ -43,7 +50,7 @@ func migratePostgres(ctx context.Context, settings *pgSettings, logger *slog.Log
 		return fmt.Errorf("read migrations: %w", err)
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithDisableGlobalRegistry(true), goose.WithSlog(logger))
+		goose.WithDisableGlobalRegistry(true), goose.WithSlog(logger), goose.WithTableName(versionTable))
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
