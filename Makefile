@@ -100,6 +100,12 @@ fuzz: ## Run each fuzz test for FUZZTIME, 30s unless set.
 		tools/part "$$name" go test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' "./$$dir"
 	done <<<"$$found"
 
+SEEDS ?= 5000
+
+.PHONY: soak
+soak: ## Play SEEDS random histories of the renewal, 5000 unless set, and print their seed.
+	@$(GO_TEST) -v -timeout 24h ./internal/renewal -run '^(TestHistories|TestPlantedFaultsAreFound)$$' -rapid.checks='$(SEEDS)'
+
 .PHONY: demo
 demo: build ## Show the whole way of a subscription, with a simulator in place of Graph.
 	@'$(GRAPHSUBD_BIN)' demo

@@ -70,7 +70,7 @@ func (f *fakeStore) command(action, argument string) {
 	f.mu.Lock()
 	f.commands = append(f.commands, graph.Command{ID: "c", Action: action, Argument: argument, By: "ops"})
 	f.mu.Unlock()
-	f.pending <- struct{}{}
+	f.tell()
 }
 
 func (f *fakeStore) answers() string {
@@ -226,12 +226,13 @@ func TestMassRecreationIsHeld(t *testing.T) {
 
 // tellRemoved has Graph say of every subscription that it is removed.
 func (f *fakeStore) tellRemoved() {
+	var items []graph.LifecycleItem
 	f.mu.Lock()
 	for key, r := range f.records {
-		f.lifecycle = append(f.lifecycle, graph.LifecycleItem{
+		items = append(items, graph.LifecycleItem{
 			ID: key.Name, Name: key.Name, Gen: key.Gen, SubscriptionID: r.ID, Event: "subscriptionRemoved", ReceivedAt: time.Now(),
 		})
 	}
 	f.mu.Unlock()
-	f.pending <- struct{}{}
+	f.tell(items...)
 }

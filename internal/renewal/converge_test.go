@@ -40,7 +40,7 @@ func TestConverge(t *testing.T) {
 	}{{"", 1, 10_000, 500.0 / 20}, {"tenants_", 1000, 10, 2000.0 / 20}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newConvergence(t, key, shape.tenants, shape.each)
-			took := c.bring(newFakeStore().listed(c.names))
+			took := c.bring(true)
 			fmt.Printf("%sconverge_quota_ratio %.3f ratio\n", shape.prefix, float64(shape.tenants*shape.each)/took.Seconds()/(shape.writesPerSecond*0.9))
 			fmt.Printf("%sconverge_throttled %d count\n", shape.prefix, c.sim.Counts().Throttled)
 			lapsed, twins := c.month()
@@ -50,27 +50,19 @@ func TestConverge(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			c := newConvergence(t, key, shape.tenants, shape.each)
-			fmt.Printf("%sconverge_fresh_s %.0f s\n", shape.prefix, c.bring(newFakeStore()).Seconds())
+			fmt.Printf("%sconverge_fresh_s %.0f s\n", shape.prefix, c.bring(false).Seconds())
 			c.close()
 		})
 	}
-}
-
-// listed makes a store that has seen every tenant before.
-func (f *fakeStore) listed(tenants []string) *fakeStore {
-	for _, tenant := range tenants {
-		f.records[graph.Key{Name: "z-" + tenant, Gen: "g"}] = graph.Record{Name: "z-" + tenant, Gen: "g", Tenant: tenant, State: graph.StatePending}
-	}
-	return f
 }
 
 // convergence is a manager and a simulated Graph with many tenants.
 type convergence struct {
 	t       *testing.T
 	sim     *graphsim.Sim
-	names   []string
 	desired renewal.Desired
 	total   int
+	store   *fakeStore
 	stop    context.CancelCauseFunc
 	done    chan error
 	closing []func()
@@ -97,7 +89,7 @@ func newConvergence(t *testing.T, key *rsa.PrivateKey, tenants, each int) *conve
 	c := &convergence{t: t, sim: sim, total: tenants * each}
 	for i := range tenants {
 		name, id := fmt.Sprintf("t%04d", i), fmt.Sprintf("84bd8158-6d4d-4958-8b9f-%012d", i)
-		c.names = append(c.names, name)
+
 		c.desired.Tenants = append(c.desired.Tenants, renewal.Tenant{Name: name, App: "hooks", Client: client.Tenant(id), Scale: 1, QuotaShare: 0.9})
 		for n := range each {
 			c.desired.Wishes = append(c.desired.Wishes, graph.Wish{
@@ -110,28 +102,42 @@ func newConvergence(t *testing.T, key *rsa.PrivateKey, tenants, each int) *conve
 	return c
 }
 
-// bring leads until everything lives, and gives how long that took.
-func (c *convergence) bring(store *fakeStore) time.Duration {
+// bring leads until everything lives, and gives how long that took. Where the
+// store has been listed the wishes come to a leader that knows all there is;
+// else they are found in a store that may be a lost one, and each tenant is
+// listed before anything is made in it.
+func (c *convergence) bring(listed bool) time.Duration {
 	c.t.Helper()
+	c.store = newFakeStore()
 	rules, err := graph.LoadRules()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	manager, err := renewal.New(renewal.Config{
-		Store: store, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
+		Store: c.store, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(context.Context) error { return nil },
 		Rand:  mathrand.New(mathrand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := manager.SetDesired(c.desired); err != nil {
-		c.t.Fatal(err)
+	want := func(d renewal.Desired) {
+		if err := manager.SetDesired(d); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	ctx, stop := context.WithCancelCause(c.t.Context())
 	c.stop, c.done = stop, make(chan error, 1)
+	if listed {
+		want(renewal.Desired{Tenants: c.desired.Tenants})
+		go func() { c.done <- manager.Run(ctx, c.store.term) }()
+		time.Sleep(time.Minute)
+	}
 	began := time.Now()
-	go func() { c.done <- manager.Run(ctx, store.term) }()
+	want(c.desired)
+	if !listed {
+		go func() { c.done <- manager.Run(ctx, c.store.term) }()
+	}
 	for c.sim.Counts().Live < c.total {
 		time.Sleep(time.Second)
 		if time.Since(began) > 24*time.Hour {
@@ -141,9 +147,18 @@ func (c *convergence) bring(store *fakeStore) time.Duration {
 	return time.Since(began)
 }
 
+// approve is the person who looks, and lets what is held after a purge be made
+// anew.
+func (c *convergence) approve() {
+	if n, id := c.store.held(); n > 0 {
+		c.store.command(graph.CommandApprove, id)
+	}
+}
+
 // month keeps everything for 30 days with trouble, and gives how many expired
 // and how many exist twice in the end. Every expiry here is one that could have
-// been avoided: no outage is as long as the last third of a life.
+// been avoided: no outage is as long as the last third of a life. A person looks
+// every two hours.
 func (c *convergence) month() (lapsed, twins int) {
 	c.t.Helper()
 	random := mathrand.New(mathrand.NewPCG(3, 4))
@@ -163,10 +178,10 @@ func (c *convergence) month() (lapsed, twins int) {
 		// About one call in a hundred of the day fails.
 		c.fault(graphsim.Fault{Match: "PATCH /v1.0/subscriptions/*", Status: 503, Times: 10 + random.IntN(10)})
 		c.fault(graphsim.Fault{Match: "PATCH /v1.0/subscriptions/*", Drop: true, Effect: "after", Times: 5 + random.IntN(5)})
-		time.Sleep(24 * time.Hour)
+		c.pass(24 * time.Hour)
 	}
 	c.sim.ClearFaults()
-	time.Sleep(8 * 24 * time.Hour)
+	c.pass(8 * 24 * time.Hour)
 	seen := map[string]bool{}
 	for _, sub := range c.sim.State().Subscriptions {
 		if seen[sub.NotificationURL] {
@@ -178,6 +193,13 @@ func (c *convergence) month() (lapsed, twins int) {
 		c.t.Errorf("%d live at the end, want %d", len(seen), c.total)
 	}
 	return c.sim.Counts().Expired, twins
+}
+
+// pass lets time go by.
+func (c *convergence) pass(long time.Duration) {
+	for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(2 * time.Hour) {
+		c.approve()
+	}
 }
 
 func (c *convergence) fault(f graphsim.Fault) {

@@ -26,6 +26,15 @@ func MassLimit(subscriptions int, p Policy) int { return massLimit(subscriptions
 // Massive is massive, for tests.
 func Massive(s Situation, a Action, replaces bool) bool { return massive(s, a, replaces) }
 
+// Need is need, for tests.
+type Need = need
+
+// NeedOf makes one.
+func NeedOf(expires time.Time, every time.Duration) Need { return need{expires, every} }
+
+// Forecast is forecast, for tests.
+func Forecast(now time.Time, needs []Need, rate float64) float64 { return forecast(now, needs, rate) }
+
 // Hold gives all that a term keeps of records and their wishes, for weighing.
 func Hold(wishes []graph.Wish, records []graph.Record) any {
 	now := time.Now()

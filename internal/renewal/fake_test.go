@@ -1,6 +1,7 @@
 package renewal_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -388,6 +389,7 @@ func (fakeIdentity) Ours(_ string, sub graph.Subscription) (graph.Key, bool) {
 
 // world is a manager with everything around it, for use in a bubble.
 type world struct {
+	share   float64 // of the quota, 0.9 when 0
 	t       *testing.T
 	graph   *fakeGraph
 	store   *fakeStore
@@ -445,7 +447,7 @@ func (w *world) wantAt(skew time.Duration, wishes ...graph.Wish) {
 	w.t.Helper()
 	err := w.manager.SetDesired(renewal.Desired{
 		Tenants: []renewal.Tenant{{
-			Name: "contoso", App: "hooks", Client: w.graph, Scale: 1, QuotaShare: 0.9,
+			Name: "contoso", App: "hooks", Client: w.graph, Scale: 1, QuotaShare: cmp.Or(w.share, 0.9),
 			Skew: func() time.Duration { return skew },
 		}},
 		Wishes: wishes,

@@ -24,6 +24,7 @@ type metrics struct {
 	recreated      *prometheus.CounterVec
 	budget         *prometheus.GaugeVec
 	held           prometheus.Gauge
+	forecast       *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -44,6 +45,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		budget: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "graphsubd_budget_remaining_ratio", Help: "Share of the app's write budget that is free now.",
 		}, []string{"app"}),
+		forecast: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "graphsubd_budget_forecast_ratio",
+			Help: "Share of the app's write budget that renewals will need at the worst time to come; above 1 something will lapse.",
+		}, []string{"app"}),
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "graphsubd_mass_changes_held",
 			Help: "Deletions and recreations that wait for a person, because there are too many at once; only the leader counts them.",
@@ -59,7 +64,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	for _, cause := range graph.GapCauses() {
 		m.recreated.WithLabelValues(string(cause))
 	}
-	for _, collector := range []prometheus.Collector{m.subscriptions, m.earliestExpiry, m.renewals, m.recreated, m.budget, m.held} {
+	for _, collector := range []prometheus.Collector{m.subscriptions, m.earliestExpiry, m.renewals, m.recreated, m.budget, m.held, m.forecast} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, err
 		}
@@ -96,4 +101,5 @@ func (m *metrics) reset() {
 	}
 	m.earliestExpiry.Set(0)
 	m.held.Set(0)
+	m.forecast.Reset()
 }

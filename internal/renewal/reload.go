@@ -94,7 +94,7 @@ func (t *term) take(now time.Time, p picture, first bool) {
 	if first {
 		t.lifecycleAt = now // what came while nobody led
 	}
-	t.loaded = true
+	t.loaded, t.forecastAt = true, now
 	t.storeAway = false
 	t.wakeAll(now)
 	if first {

@@ -29,17 +29,21 @@ import (
 )
 
 // TestMain sets how many histories are played: 200, unless -rapid.checks says
-// otherwise, and 20 with -short.
+// otherwise, and 20 with -short. It draws their seed, unless -rapid.seed names
+// one, so that it is known also when all goes well.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		checks := "200"
-		if testing.Short() {
-			checks = "20"
+	checks := "200"
+	if testing.Short() {
+		checks = "20"
+	}
+	for name, value := range map[string]string{"rapid.checks": checks, "rapid.seed": fmt.Sprint(mathrand.Uint64N(1 << 40))} {
+		asked := false
+		flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == name })
+		if asked {
+			continue
 		}
-		if err := flag.Set("rapid.checks", checks); err != nil {
+		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
 	}
@@ -84,6 +88,7 @@ func TestHistories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%s histories with -rapid.seed=%s", flag.Lookup("rapid.checks").Value, flag.Lookup("rapid.seed").Value)
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := history().Draw(rt, "history")
 		seed := rapid.Uint64Range(1, 1<<40).Draw(rt, "seed")

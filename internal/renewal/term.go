@@ -84,7 +84,9 @@ type term struct {
 	// to follow, since the wishes changed meanwhile.
 	reloadBusy, reloadAgain bool
 	reloadAttempt           int
-	reloadAt                time.Time // of the next try, zero when none is needed
+	reloadAt                time.Time       // of the next try, zero when none is needed
+	forecastAt              time.Time       // when to look ahead next, zero before the records are known
+	short                   map[string]bool // apps whose budget was foreseen not to suffice
 }
 
 func newTerm(m *Manager, id int64) *term {
@@ -92,7 +94,7 @@ func newTerm(m *Manager, id int64) *term {
 		m: m, id: id, log: m.cfg.Logger.With("term", id),
 		landed: make(chan func(time.Time) error),
 		wishes: map[string]*graph.Wish{}, names: map[string]*entry{},
-		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[limitKey]graph.LearnedLimit{}, reacted: map[string]bool{},
+		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[limitKey]graph.LearnedLimit{}, reacted: map[string]bool{}, short: map[string]bool{},
 		agenda: newAgenda(), soonness: newSoonness(),
 	}
 }
@@ -222,7 +224,10 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 	for _, tenant := range t.tenants {
 		wake = earlier(wake, t.dispatch(ctx, now, tenant))
 	}
-	for _, at := range []time.Time{t.reloadAt, t.lifecycleAt} {
+	if !t.forecastAt.IsZero() && !now.Before(t.forecastAt) {
+		t.foresee(ctx, now)
+	}
+	for _, at := range []time.Time{t.reloadAt, t.lifecycleAt, t.forecastAt} {
 		if !at.IsZero() {
 			wake = earlier(wake, at)
 		}
