@@ -20,7 +20,7 @@ func wishes(cfg *config.Config, signingKeyID string) []graph.Wish {
 		wish := graph.Wish{
 			Name: s.Name, Source: graph.SourceFile, Tenant: s.Tenant, TenantID: tenantIDs[s.Tenant],
 			Resource: s.Resource, Lifetime: time.Duration(s.Lifetime), ImmutableIDs: s.ImmutableIDs,
-			Rotation: s.Rotation, Paused: s.Paused, Sinks: s.Sinks,
+			Rotation: s.Rotation, Paused: s.Paused, SilentAfter: s.SilentAfter, Sinks: s.Sinks,
 		}
 		for _, word := range s.ChangeTypes {
 			wish.ChangeTypes = append(wish.ChangeTypes, graph.ChangeType(word))

@@ -21,7 +21,6 @@ func notAvailable() []later {
 		{"receiver.allowedSources", "remove it and let a firewall do this"},
 		{"certificates", "remove it"},
 		{"subscriptions[].resourceData", "remove it"},
-		{"subscriptions[].silentAfter", "remove it"},
 		{"sinks[].ordered", "remove it"},
 		{"sinks[].filter", "remove it and name the sink in the subscriptions"},
 		{"sinks[].kafka", "use file or webhook"},

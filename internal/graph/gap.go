@@ -29,3 +29,14 @@ type Gap struct {
 	To    time.Time
 	Cause GapCause
 }
+
+// Event is what the sinks are told of the gap, as one of the two events of gaps.
+func (g Gap) Event(kind EventType, at time.Time) Event {
+	return Event{Type: kind, At: at, Name: g.Name, From: g.From, To: g.To, Cause: g.Cause}
+}
+
+// Opening is the gap as it was while it was open.
+func (g Gap) Opening() Gap {
+	g.To = time.Time{}
+	return g
+}

@@ -31,9 +31,11 @@ type Wish struct {
 	// Lifetime is how long to ask for; 0 means as long as Graph allows.
 	Lifetime     time.Duration `json:"lifetime"`
 	ImmutableIDs bool          `json:"immutable_ids"`
-	Rotation     int           `json:"rotation"`
-	Paused       bool          `json:"paused"`
-	Sinks        []string      `json:"sinks"`
+	// SilentAfter is how long nothing may come before that is told; 0 is for ever.
+	SilentAfter time.Duration `json:"silent_after,omitzero"`
+	Rotation    int           `json:"rotation"`
+	Paused      bool          `json:"paused"`
+	Sinks       []string      `json:"sinks"`
 }
 
 // genLength is 10 base32 digits, 50 bits: a collision needs two versions of

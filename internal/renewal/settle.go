@@ -64,7 +64,7 @@ func forgotten(now time.Time, s Situation) graph.Change {
 		end = latest(s.ReplacedAt, r.LostAt)
 	}
 	gap := graph.Gap{Name: r.Name, From: r.LostAt, To: end, Cause: r.LostCause}
-	c.Closed, c.Events = &gap, []graph.Event{gapEvent(graph.EventGapClosed, now, gap)}
+	c.Closed, c.Events = &gap, []graph.Event{gap.Event(graph.EventGapClosed, now)}
 	return c
 }
 
@@ -95,7 +95,7 @@ func created(now time.Time, r graph.Record, sub graph.Subscription, p Policy, dr
 		c.Events = append(c.Events, event)
 	}
 	if c.Closed != nil {
-		c.Events = append(c.Events, gapEvent(graph.EventGapClosed, now, *c.Closed))
+		c.Events = append(c.Events, c.Closed.Event(graph.EventGapClosed, now))
 	}
 	r.ID, r.CreatedAt, r.Ambiguous = sub.ID, now, false
 	r.LostAt, r.LostCause = time.Time{}, ""
@@ -108,17 +108,13 @@ func created(now time.Time, r graph.Record, sub graph.Subscription, p Policy, dr
 // instant at which it was known to live.
 func lost(now time.Time, r graph.Record, since time.Time, cause graph.GapCause) graph.Change {
 	gap := graph.Gap{Name: r.Name, From: since, Cause: cause}
-	removed := gapEvent(graph.EventGapOpened, now, gap)
+	removed := gap.Event(graph.EventGapOpened, now)
 	removed.FormerID = r.ID
 	r.State, r.Reason, r.Detail = graph.StateRecreating, graph.ReasonGone, ""
 	r.FormerID, r.Sought = r.ID, false
 	r.ID, r.Attempt, r.Checks, r.NextAt = "", 0, 0, time.Time{}
 	r.LostAt, r.LostCause = since, cause
 	return graph.Change{Record: r, Opened: &gap, Events: []graph.Event{removed}}
-}
-
-func gapEvent(kind graph.EventType, now time.Time, gap graph.Gap) graph.Event {
-	return graph.Event{Type: kind, At: now, Name: gap.Name, From: gap.From, To: gap.To, Cause: gap.Cause}
 }
 
 // createFailed keeps the record for the next try. Where the call may have
@@ -282,10 +278,9 @@ func deleted(now time.Time, s Situation, err error, p Policy, draw float64) grap
 
 // closeGap adds a gap that is over already.
 func closeGap(c *graph.Change, now time.Time, gap graph.Gap) {
-	open := gap
-	open.To = time.Time{}
+	open := gap.Opening()
 	c.Opened, c.Closed = &open, &gap
-	c.Events = append(c.Events, gapEvent(graph.EventGapOpened, now, open), gapEvent(graph.EventGapClosed, now, gap))
+	c.Events = append(c.Events, open.Event(graph.EventGapOpened, now), gap.Event(graph.EventGapClosed, now))
 }
 
 // young says that our own create is so recent that Graph may not know of it

@@ -34,6 +34,10 @@ type Config struct {
 	// the longest time from a create call to the storing of its answer.
 	HoldFor time.Duration
 
+	// OutageAfter is how long nobody may accept notifications before that is an
+	// outage, 4 h by default: Graph tries for so long.
+	OutageAfter time.Duration
+
 	// RetainDelivered is for what is done with, 72 h by default.
 	RetainDelivered time.Duration
 	// RetainDeadLetters is for dead letters and the quarantine, 14 days by
@@ -85,6 +89,7 @@ func (c Config) withDefaults() Config {
 	}{
 		{&c.SeenWindow, 6 * time.Hour},
 		{&c.HoldFor, 15 * time.Minute},
+		{&c.OutageAfter, 4 * time.Hour},
 		{&c.RetainDelivered, 3 * day},
 		{&c.RetainDeadLetters, 14 * day},
 		{&c.RetainAudit, 90 * day},
@@ -124,6 +129,7 @@ func (c Config) Validate() error {
 	for name, value := range map[string]int64{
 		"MaxBacklogRows": c.MaxBacklogRows, "MaxBacklogBytes": c.MaxBacklogBytes,
 		"MaxBytes": c.MaxBytes, "SeenWindow": int64(c.SeenWindow), "HoldFor": int64(c.HoldFor),
+		"OutageAfter":     int64(c.OutageAfter),
 		"RetainDelivered": int64(c.RetainDelivered), "RetainDeadLetters": int64(c.RetainDeadLetters),
 		"RetainAudit": int64(c.RetainAudit), "PollInterval": int64(c.PollInterval),
 	} {

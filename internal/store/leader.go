@@ -130,5 +130,5 @@ func (s *Store) SettleLifecycle(ctx context.Context, term int64, ids []string) e
 }
 
 // LifecyclePending gives the channel that gets a token when a lifecycle item or
-// a command has come; tokens are merged.
+// a command has come, or an outage was noted; tokens are merged.
 func (s *Store) LifecyclePending() <-chan struct{} { return s.lifecycle }

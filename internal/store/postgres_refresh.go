@@ -60,7 +60,7 @@ func (e *postgres) measureClock(ctx context.Context) error {
 }
 
 // wake gives a token to each sink that has a due delivery and to
-// the leader when a lifecycle item or a command waits.
+// the leader when a lifecycle item, a command or an outage waits.
 func (e *postgres) wake(ctx context.Context) error {
 	s := e.store
 	channels := s.channels()
@@ -80,7 +80,8 @@ func (e *postgres) wake(ctx context.Context) error {
 		return err
 	}
 	var waits bool
-	if _, err := oneRow(ctx, e, `SELECT EXISTS (SELECT 1 FROM lifecycle) OR EXISTS (SELECT 1 FROM command WHERE state = 'pending')`, nil, []any{&waits}); err != nil {
+	if _, err := oneRow(ctx, e, `SELECT EXISTS (SELECT 1 FROM lifecycle) OR EXISTS (SELECT 1 FROM command WHERE state = 'pending')
+		OR EXISTS (SELECT 1 FROM outage WHERE settled_at = 0)`, nil, []any{&waits}); err != nil {
 		return err
 	}
 	if waits {

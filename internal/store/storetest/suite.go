@@ -46,6 +46,9 @@ type Store interface {
 	Commands(ctx context.Context) ([]graph.Command, error)
 	SettleCommand(ctx context.Context, term int64, id string, state graph.CommandState, result string) error
 	CommandState(ctx context.Context, id string) (state graph.CommandState, result string, found bool, err error)
+	NoteReceiving(ctx context.Context) error
+	Receiving(ctx context.Context) (graph.Receiving, error)
+	TellOutages(ctx context.Context, term int64, limit int) ([]graph.Gap, error)
 
 	Run(ctx context.Context) error
 	Stats(ctx context.Context) (store.Stats, error)
@@ -60,7 +63,7 @@ type Opener func(ctx context.Context, cfg store.Config) (Store, error)
 // RunTests runs the suite; newDatabase gives an empty database each time.
 func RunTests(t *testing.T, newDatabase func(t *testing.T) Opener) {
 	for _, group := range []map[string]func(*world){
-		receivingCases(), routingCases(), deliveryCases(), leaderCases(), retentionCases(),
+		receivingCases(), routingCases(), deliveryCases(), leaderCases(), outageCases(), retentionCases(),
 	} {
 		for _, name := range slices.Sorted(maps.Keys(group)) {
 			t.Run(name, func(t *testing.T) { group[name](&world{t: t, open: newDatabase(t)}) })
