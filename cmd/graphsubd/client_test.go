@@ -91,7 +91,7 @@ func newInstance(t *testing.T, role string) *instance {
 			},
 			{Name: "zz", Gen: "x", Tenant: "contoso", ID: "id-2", State: graph.StateDeleting, ExpiresAt: now.Add(time.Hour)},
 		},
-		map[string]time.Time{"orders-inbox": now.Add(-3 * time.Minute)},
+		admin.Heard{Last: map[string]time.Time{"orders-inbox": now.Add(-3 * time.Minute)}},
 	)
 	since := now.Add(-2 * time.Hour)
 	i.status = admin.Status{

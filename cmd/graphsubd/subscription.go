@@ -175,7 +175,7 @@ func wishTable(w *admin.Wish) [][]string {
 	if sinks == "" {
 		sinks = "none"
 	}
-	return [][]string{
+	table := [][]string{
 		{"RESOURCE", w.Resource},
 		{"CHANGE TYPES", strings.Join(w.ChangeTypes, ", ")},
 		{"LIFETIME", lifetime},
@@ -183,6 +183,10 @@ func wishTable(w *admin.Wish) [][]string {
 		{"SOURCE", w.Source},
 		{"GEN", w.Gen},
 	}
+	if w.SilentAfter > 0 {
+		table = append(table, []string{"SILENT AFTER", span(time.Duration(w.SilentAfter * float64(time.Second)))})
+	}
+	return table
 }
 
 func recordTable(now time.Time, r *admin.Record) [][]string {

@@ -38,7 +38,7 @@ func TestNewSubscription(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := admin.NewSubscription("inbox", c.wish, c.records, time.Time{})
+			got := admin.NewSubscription("inbox", c.wish, c.records, admin.Heard{})
 			id := ""
 			if got.Record != nil {
 				id = got.Record.ID
@@ -59,7 +59,7 @@ func TestListJoinsByName(t *testing.T) {
 	t.Parallel()
 	at := time.Now().UTC()
 	list := admin.List([]graph.Wish{wish("b"), wish("a")},
-		[]graph.Record{{Name: "a", Gen: "new"}, {Name: "c", Gen: "x"}, {Name: "c", Gen: "y"}}, map[string]time.Time{"a": at})
+		[]graph.Record{{Name: "a", Gen: "new"}, {Name: "c", Gen: "x"}, {Name: "c", Gen: "y"}}, admin.Heard{Last: map[string]time.Time{"a": at}})
 	var names []string
 	for _, s := range list {
 		names = append(names, fmt.Sprintf("%s record=%v last=%v older=%d", s.Name, s.Record != nil, s.LastNotificationAt != nil, len(s.Replaces)))
@@ -79,7 +79,7 @@ func TestDescribe(t *testing.T) {
 	status.Describe(admin.List([]graph.Wish{wish("a"), wish("b"), wish("c"), wish("d")}, []graph.Record{
 		record("a", graph.StateActive, "1", 2*time.Hour), record("b", graph.StateActive, "2", time.Hour),
 		record("c", graph.StateRecreating, "", time.Minute), record("e", graph.StateDeleting, "3", time.Second),
-	}, nil))
+	}, admin.Heard{}))
 	counts := map[string]int64{"pending": 1, "active": 2, "recreating": 1, "parked": 0, "deleting": 1}
 	if !reflect.DeepEqual(status.Subscriptions, counts) {
 		t.Errorf("counts %v, want %v", status.Subscriptions, counts)
@@ -97,7 +97,7 @@ func failing(tenant, name string, reason graph.Reason, detail string) admin.Subs
 	w.Tenant = tenant
 	return admin.NewSubscription(name, &w, []graph.Record{{
 		Name: name, Gen: "new", State: graph.StateParked, Reason: reason, Detail: detail,
-	}}, time.Time{})
+	}}, admin.Heard{})
 }
 
 func TestProblemsAreGrouped(t *testing.T) {
@@ -159,5 +159,35 @@ func TestStatesAreTheStores(t *testing.T) {
 		if got := field.Tag.Get("enum"); !found || got != want {
 			t.Errorf("%s enumerates %q, want %q", of, got, want)
 		}
+	}
+}
+
+// A failure says more than silence, which is shown beside it.
+func TestSilenceIsAReason(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC()
+	w := wish("inbox")
+	w.SilentAfter = time.Hour
+	heard := admin.Heard{
+		Now: now, Receiving: graph.Receiving{Since: now.Add(-9 * time.Hour), At: now},
+		Last: map[string]time.Time{"inbox": now.Add(-2 * time.Hour)},
+	}
+	record := graph.Record{Name: "inbox", Gen: "new", ID: "1", State: graph.StateActive, CreatedAt: now.Add(-8 * time.Hour)}
+	got := admin.NewSubscription("inbox", &w, []graph.Record{record}, heard)
+	if got.SilentSince == nil || !got.SilentSince.Equal(now.Add(-2*time.Hour)) || got.LastError == nil || got.LastError.Reason != "silent" ||
+		got.Record.Reason != "" || got.State != "active" {
+		t.Errorf("silent: %+v", got)
+	}
+	if problems := admin.Problems([]admin.Subscription{got}); len(problems) != 1 || problems[0].Reason != "silent" {
+		t.Errorf("problems %+v", problems)
+	}
+	record.Reason = graph.ReasonThrottled
+	if got := admin.NewSubscription("inbox", &w, []graph.Record{record}, heard); got.SilentSince == nil || got.LastError.Reason != "throttled" {
+		t.Errorf("silent and throttled: %+v", got)
+	}
+	heard.Last["inbox"] = now
+	record.Reason = ""
+	if got := admin.NewSubscription("inbox", &w, []graph.Record{record}, heard); got.SilentSince != nil || got.LastError != nil {
+		t.Errorf("not silent: %+v", got)
 	}
 }

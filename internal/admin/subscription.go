@@ -24,6 +24,7 @@ type Subscription struct {
 	Record *Record `json:"record,omitempty" doc:"What became of the wish. Left out while nothing was tried."`
 
 	LastNotificationAt *time.Time `json:"lastNotificationAt,omitempty" doc:"When the last change that was forwarded had arrived."`
+	SilentSince        *time.Time `json:"silentSince,omitempty" doc:"Since when nothing has come, where that is longer than the wish's silentAfter. Left out when it is not."`
 	LastError          *Error     `json:"lastError,omitempty" doc:"Why it is not simply active. Left out when it is."`
 	Replaces           []Record   `json:"replaces" nullable:"false" doc:"Subscriptions of older gens that are still there, until the present one lives."`
 }
@@ -36,6 +37,7 @@ type Wish struct {
 	ChangeTypes  []string `json:"changeTypes" nullable:"false" doc:"Kinds of changes: created, updated, deleted."`
 	Lifetime     float64  `json:"lifetime" doc:"How long to ask for, in seconds; 0 is as long as Graph allows."`
 	ImmutableIDs bool     `json:"immutableIDs" doc:"Whether ids stay when an item is moved."`
+	SilentAfter  float64  `json:"silentAfter" doc:"After how long without a change it counts as silent, in seconds; 0 is never."`
 	Rotation     int      `json:"rotation" doc:"Raised to replace URL token and clientState."`
 	Paused       bool     `json:"paused" doc:"Whether it shall not exist for now."`
 	Sinks        []string `json:"sinks" nullable:"false" doc:"Names of the sinks its events go to."`
@@ -64,9 +66,16 @@ type Error struct {
 	Remedy string `json:"remedy" doc:"What to do about it."`
 }
 
-// List joins wishes, records and the arrival of the last change by name. The
-// answer is in the order of the names.
-func List(wishes []graph.Wish, records []graph.Record, last map[string]time.Time) []Subscription {
+// Heard says what has come, by a look at an instant.
+type Heard struct {
+	Now       time.Time
+	Receiving graph.Receiving
+	Last      map[string]time.Time // by name, the last change
+}
+
+// List joins wishes, records and what was heard by name. The answer is in the
+// order of the names.
+func List(wishes []graph.Wish, records []graph.Record, heard Heard) []Subscription {
 	wished := map[string]*graph.Wish{}
 	known := map[string][]graph.Record{}
 	names := make([]string, 0, len(wishes))
@@ -84,14 +93,15 @@ func List(wishes []graph.Wish, records []graph.Record, last map[string]time.Time
 	slices.Sort(names)
 	list := make([]Subscription, 0, len(names))
 	for _, name := range names {
-		list = append(list, NewSubscription(name, wished[name], known[name], last[name]))
+		list = append(list, NewSubscription(name, wished[name], known[name], heard))
 	}
 	return list
 }
 
 // NewSubscription says what is known of one name. The wish is nil when nobody
 // wishes for it any more.
-func NewSubscription(name string, wish *graph.Wish, records []graph.Record, last time.Time) Subscription {
+func NewSubscription(name string, wish *graph.Wish, records []graph.Record, heard Heard) Subscription {
+	last := heard.Last[name]
 	s := Subscription{Name: name, State: string(graph.StatePending), LastNotificationAt: Instant(last), Replaces: []Record{}}
 	if wish != nil {
 		s.Tenant, s.Wish = wish.Tenant, newWish(wish)
@@ -105,9 +115,14 @@ func NewSubscription(name string, wish *graph.Wish, records []graph.Record, last
 			continue
 		}
 		s.Record, s.State = &r, r.State
-		if r.Reason != "" {
-			a := advise(records[i].Reason)
-			s.LastError = &Error{Reason: r.Reason, Text: cmp.Or(r.Detail, a.text), Remedy: a.remedy}
+		reason := records[i].Reason
+		if since, silent := heard.Receiving.SilentSince(heard.Now, wish, records[i], last); silent {
+			s.SilentSince = Instant(since)
+			reason = cmp.Or(reason, graph.ReasonSilent) // a failure says more
+		}
+		if reason != "" {
+			a := advise(reason)
+			s.LastError = &Error{Reason: string(reason), Text: cmp.Or(r.Detail, a.text), Remedy: a.remedy}
 		}
 	}
 	return s
@@ -139,7 +154,7 @@ func newWish(w *graph.Wish) *Wish {
 	}
 	return &Wish{
 		Source: string(w.Source), Gen: w.Gen, Resource: w.Resource, ChangeTypes: changeTypes,
-		Lifetime: w.Lifetime.Seconds(), ImmutableIDs: w.ImmutableIDs, Rotation: w.Rotation,
+		Lifetime: w.Lifetime.Seconds(), ImmutableIDs: w.ImmutableIDs, SilentAfter: w.SilentAfter.Seconds(), Rotation: w.Rotation,
 		Paused: w.Paused, Sinks: append([]string{}, w.Sinks...),
 	}
 }

@@ -97,7 +97,19 @@ func (o *overview) Subscriptions(ctx context.Context) ([]admin.Subscription, err
 	if err != nil {
 		return nil, fmt.Errorf("read last notifications: %w", err)
 	}
-	return admin.List(wishes, records, last), nil
+	heard, err := o.heard(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	return admin.List(wishes, records, heard), nil
+}
+
+func (o *overview) heard(ctx context.Context, last map[string]time.Time) (admin.Heard, error) {
+	receiving, err := o.store.Receiving(ctx)
+	if err != nil {
+		return admin.Heard{}, fmt.Errorf("read since when notifications can come: %w", err)
+	}
+	return admin.Heard{Now: time.Now(), Receiving: receiving, Last: last}, nil
 }
 
 // Subscription gives one name; found is false when it is neither wished for
@@ -119,7 +131,11 @@ func (o *overview) Subscription(ctx context.Context, name string) (s admin.Subsc
 	if err != nil {
 		return s, false, fmt.Errorf("read last notification: %w", err)
 	}
-	return admin.NewSubscription(name, wish, records, last), wished || len(records) > 0, nil
+	heard, err := o.heard(ctx, map[string]time.Time{name: last})
+	if err != nil {
+		return s, false, err
+	}
+	return admin.NewSubscription(name, wish, records, heard), wished || len(records) > 0, nil
 }
 
 // Plan gives the first steps of what the leader is about to do, by what the

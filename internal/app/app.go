@@ -169,6 +169,7 @@ func (a *App) Run(ctx context.Context) error {
 	deliver := p.start(ctx, "delivery", a.deliver)
 	removed := p.start(ctx, "removed sinks", a.buryRemoved)
 	watch := p.start(ctx, "configuration", a.watchConfig)
+	receiving := p.start(ctx, "receiving", a.noteReceiving)
 	a.readiness.Set(conditionListening, true)
 	lead := p.start(ctx, "lease", func(ctx context.Context) error { return a.lease.Run(ctx, a.lead) })
 	a.log.InfoContext(ctx, "started", "holder", a.holder,
@@ -183,7 +184,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	began := time.Now()
 	a.readiness.Set(conditionListening, false)
-	end(watch)
+	end(watch, receiving)
 	end(lead, public) // leadership is given up at once, beside the drain
 	end(deliver, removed)
 	end(keep)

@@ -115,15 +115,22 @@ func newWorldOf(t *testing.T, settings string, env map[string]string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.app, err = app.New(t.Context(), cfg, app.Options{
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Stdout: w.out, Version: "test", Commit: "test", Public: public,
+	w.serve(cfg, public)
+	return w
+}
+
+// serve begins a process, the next one after a stop.
+func (w *world) serve(cfg *config.Config, public net.Listener) {
+	w.t.Helper()
+	var err error
+	w.app, err = app.New(w.t.Context(), cfg, app.Options{
+		Logger: slog.New(slog.NewTextHandler(w.t.Output(), nil)), Stdout: w.out, Version: "test", Commit: "test", Public: public,
 		Changed: w.changed, Load: w.load,
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	w.stop = run(t, "graphsubd", w.app.Run)
-	return w
+	w.stop = run(w.t, "graphsubd", w.app.Run)
 }
 
 func (w *world) path() string { return filepath.Join(w.dir, "graphsubd.yaml") }

@@ -201,7 +201,6 @@ func TestNotAvailable(t *testing.T) {
 		{"proxies", top, "receiver: {trustedProxies: [10.0.0.0/8]}", `1:28: receiver.trustedProxies: `},
 		{"sources", top, "receiver: {allowedSources: [10.0.0.0/8]}", `1:28: receiver.allowedSources: `},
 		{"certificates", top, "certificates: [{name: mail, pkcs12: {file: x}}]", `1:15: certificates: `},
-		{"silence", "    tenant: contoso", "    tenant: contoso\n    silentAfter: 1h", `18:18: subscriptions[0].silentAfter: `},
 		{"resource data", "    tenant: contoso", "    tenant: contoso\n    resourceData: {certificate: mail}\ncertificates: [{name: mail, pkcs12: {file: x}}]\nx:", `18:19: subscriptions[0].resourceData: `},
 		{"order", "  - name: archive", "  - name: archive\n    ordered: true", `23:14: sinks[0].ordered: `},
 		{"filter", "  - name: archive", "  - name: archive\n    filter: {}", `23:13: sinks[0].filter: `},

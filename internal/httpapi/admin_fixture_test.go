@@ -179,7 +179,7 @@ func example() *fakeReader {
 	wish := graph.Wish{
 		Name: "orders-inbox", Source: graph.SourceFile, Gen: "k3v6o2q7ma", Tenant: "contoso", Resource: "users/u/messages",
 		ChangeTypes: []graph.ChangeType{graph.Created}, Lifetime: 90 * time.Minute, ImmutableIDs: true, Rotation: 1,
-		Paused: false, Sinks: []string{"orders"},
+		Paused: false, SilentAfter: time.Hour, Sinks: []string{"orders"},
 	}
 	record := graph.Record{
 		Name: "orders-inbox", Gen: "k3v6o2q7ma", Tenant: "contoso", ID: s1, State: graph.StateActive,
@@ -197,7 +197,10 @@ func example() *fakeReader {
 		At: at, Hold: &admin.Hold{ID: "abc", Count: 1}, Counts: map[string]int64{"delete": 1}, More: 1,
 		Items: []admin.PlanStep{{Name: "orders-inbox", Gen: "k3v6o2q7ma", Tenant: "contoso", Resource: "users/u/messages", Action: "delete", At: at, Held: true}},
 	}, list: admin.List([]graph.Wish{wish, other, waiting}, []graph.Record{record, older, parked},
-		map[string]time.Time{"orders-inbox": at})}
+		admin.Heard{
+			Now: at.Add(2 * time.Hour), Last: map[string]time.Time{"orders-inbox": at},
+			Receiving: graph.Receiving{Since: at.Add(-time.Hour), At: at.Add(2 * time.Hour)},
+		})}
 	f.status = admin.Status{
 		Instance: "prod", Version: "1.0.0", Holder: "host-1", Leading: true, Term: 7,
 		Leader: admin.Leader{Holder: "host-1", Term: 7, Since: &at}, Unrouted: 1, Backlog: map[string]int64{"orders": 3},

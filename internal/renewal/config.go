@@ -46,11 +46,17 @@ type records interface {
 	LearnLimit(ctx context.Context, term int64, limit graph.LearnedLimit) error
 	Lifecycle(ctx context.Context, limit int) ([]graph.LifecycleItem, error)
 	SettleLifecycle(ctx context.Context, term int64, ids []string) error
-	// LifecyclePending has a token when a lifecycle item or a command waits.
+	// LifecyclePending has a token when a lifecycle item, a command or an
+	// outage waits.
 	LifecyclePending() <-chan struct{}
 	// Commands gives those that no leader has carried out.
 	Commands(ctx context.Context) ([]graph.Command, error)
 	SettleCommand(ctx context.Context, term int64, id string, state graph.CommandState, result string) error
+	// TellOutages makes gaps of outages, up to limit of them, and gives them.
+	TellOutages(ctx context.Context, term int64, limit int) ([]graph.Gap, error)
+	// LastNotifications gives when the last change of each name came.
+	LastNotifications(ctx context.Context) (map[string]time.Time, error)
+	Receiving(ctx context.Context) (graph.Receiving, error)
 }
 
 // Tenant is one tenant and the registration that serves it.

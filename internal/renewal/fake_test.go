@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -206,7 +207,11 @@ type fakeStore struct {
 	lifecycle []graph.LifecycleItem
 	settled   []string
 	pending   chan struct{}
-	onSave    func() // called before each change that is saved, nil for nothing; guarded by mu
+	outages   []graph.Gap // that were not told of
+	last      map[string]time.Time
+	receiving graph.Receiving // by default always, since long ago
+	looks     int             // for the last changes
+	onSave    func()          // called before each change that is saved, nil for nothing; guarded by mu
 }
 
 func newFakeStore() *fakeStore {
@@ -329,6 +334,39 @@ func (f *fakeStore) SettleLifecycle(_ context.Context, term int64, ids []string)
 	})
 }
 
+func (f *fakeStore) TellOutages(_ context.Context, term int64, limit int) (told []graph.Gap, err error) {
+	err = f.do(term, func() {
+		told = f.outages[:min(limit, len(f.outages))]
+		f.outages = f.outages[len(told):]
+		f.gaps = append(f.gaps, told...)
+	})
+	return told, err
+}
+
+func (f *fakeStore) LastNotifications(context.Context) (last map[string]time.Time, err error) {
+	err = f.do(0, func() { last = maps.Clone(f.last); f.looks++ })
+	return last, err
+}
+
+func (f *fakeStore) Receiving(context.Context) (r graph.Receiving, err error) {
+	err = f.do(0, func() {
+		if r = f.receiving; r.At.IsZero() {
+			r.At = time.Now()
+		}
+	})
+	return r, err
+}
+
+// came notes that a change came now.
+func (f *fakeStore) came(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last == nil {
+		f.last = map[string]time.Time{}
+	}
+	f.last[name] = time.Now()
+}
+
 func (f *fakeStore) LifecyclePending() <-chan struct{} { return f.pending }
 
 func (f *fakeStore) tell(items ...graph.LifecycleItem) {
@@ -397,6 +435,7 @@ type world struct {
 	prove   func(context.Context) error
 	left    atomic.Int64 // what is left of leadership; for ever at first
 	log     *switchLog
+	metrics *prometheus.Registry
 	cancel  context.CancelCauseFunc
 	done    chan error
 }
@@ -420,13 +459,13 @@ func newWorldWith(t *testing.T, g *fakeGraph, s *fakeStore, change func(*renewal
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, graph: g, store: s, log: &switchLog{}, prove: func(context.Context) error { return nil }}
+	w := &world{t: t, graph: g, store: s, log: &switchLog{}, metrics: prometheus.NewRegistry(), prove: func(context.Context) error { return nil }}
 	w.left.Store(math.MaxInt64)
 	cfg := renewal.Config{
 		Store: s, Identity: fakeIdentity{}, Rules: rules, Policy: renewal.DefaultPolicy(),
 		Prove: func(ctx context.Context) error { return w.prove(ctx) },
 		Left:  func() time.Duration { return time.Duration(w.left.Load()) },
-		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: w.log.logger(), Registerer: prometheus.NewRegistry(),
+		Rand:  rand.New(rand.NewPCG(1, 2)), Logger: w.log.logger(), Registerer: w.metrics,
 	}
 	change(&cfg)
 	if w.manager, err = renewal.New(cfg); err != nil {

@@ -25,6 +25,7 @@ type metrics struct {
 	budget         *prometheus.GaugeVec
 	held           prometheus.Gauge
 	forecast       *prometheus.GaugeVec
+	silent         prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -53,6 +54,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "graphsubd_mass_changes_held",
 			Help: "Deletions and recreations that wait for a person, because there are too many at once; only the leader counts them.",
 		}),
+		silent: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "graphsubd_silent_subscriptions",
+			Help: "Subscriptions for which nothing came for longer than their silentAfter; only the leader counts them.",
+		}),
 	}
 	for _, state := range graph.States() {
 		m.subscriptions.WithLabelValues(string(state))
@@ -64,7 +69,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	for _, cause := range graph.GapCauses() {
 		m.recreated.WithLabelValues(string(cause))
 	}
-	for _, collector := range []prometheus.Collector{m.subscriptions, m.earliestExpiry, m.renewals, m.recreated, m.budget, m.held, m.forecast} {
+	for _, collector := range []prometheus.Collector{m.subscriptions, m.earliestExpiry, m.renewals, m.recreated, m.budget, m.held, m.forecast, m.silent} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, err
 		}
@@ -102,4 +107,5 @@ func (m *metrics) reset() {
 	m.earliestExpiry.Set(0)
 	m.held.Set(0)
 	m.forecast.Reset()
+	m.silent.Set(0)
 }

@@ -92,9 +92,10 @@ func (t *term) take(now time.Time, p picture, first bool) {
 		t.pend(now, wish, first)
 	}
 	if first {
-		t.lifecycleAt = now // what came while nobody led
+		t.lifecycleAt, t.outageAt = now, now // what came while nobody led
 	}
 	t.loaded, t.forecastAt = true, now
+	t.silence.at = now
 	t.storeAway = false
 	t.wakeAll(now)
 	if first {

@@ -74,6 +74,9 @@ type term struct {
 	loaded, proven, storeAway bool
 	lifecycleBusy             bool
 	lifecycleAt               time.Time // when to look again, zero when not asked for
+	outageBusy                bool
+	outageAt                  time.Time // when to try again, zero when not asked for
+	silence                   silence
 	// reacted are the lifecycle items that were reacted to and are not settled.
 	reacted map[string]bool
 	// storing is how many jobs have only the store to do with; waiting are
@@ -181,6 +184,7 @@ func (t *term) run(ctx context.Context) error {
 			t.reload(ctx)
 		case <-t.m.cfg.Store.LifecyclePending():
 			t.lifecycle(ctx)
+			t.tellOutages(ctx)
 		case land := <-t.landed:
 			if err := land(time.Now()); err != nil {
 				return err
@@ -213,6 +217,12 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 	if !t.lifecycleAt.IsZero() && !now.Before(t.lifecycleAt) {
 		t.lifecycle(ctx)
 	}
+	if !t.outageAt.IsZero() && !now.Before(t.outageAt) {
+		t.tellOutages(ctx)
+	}
+	if !t.silence.at.IsZero() && !now.Before(t.silence.at) {
+		t.hear(ctx)
+	}
 	for e := t.agenda.first(); e != nil && !e.wake.After(now); e = t.agenda.first() {
 		t.agenda.remove(e)
 		t.consider(ctx, now, e)
@@ -227,7 +237,7 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 	if !t.forecastAt.IsZero() && !now.Before(t.forecastAt) {
 		t.foresee(ctx, now)
 	}
-	for _, at := range []time.Time{t.reloadAt, t.lifecycleAt, t.forecastAt} {
+	for _, at := range []time.Time{t.reloadAt, t.lifecycleAt, t.outageAt, t.silence.at, t.forecastAt} {
 		if !at.IsZero() {
 			wake = earlier(wake, at)
 		}

@@ -121,7 +121,7 @@ func wish() graph.Wish {
 	return graph.Wish{
 		Name: name, Source: graph.SourceFile, Gen: gen, Tenant: "contoso", TenantID: tenantID,
 		Resource: "users/u1/messages", ChangeTypes: []graph.ChangeType{graph.Created, graph.Updated},
-		Lifetime: time.Hour, Sinks: []string{sinkA, sinkB},
+		Lifetime: time.Hour, SilentAfter: 2 * time.Hour, Sinks: []string{sinkA, sinkB},
 	}
 }
 

@@ -1,0 +1,95 @@
+package app_test
+
+import (
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/graphsubd/graphsubd/internal/admin"
+	"github.com/graphsubd/graphsubd/internal/graph/graphsim"
+)
+
+func TestAdminShowsSilence(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, strings.Replace(settings, "lifetime: 6h", "lifetime: 6h, silentAfter: 1s", 1), nil)
+	silent := func(s *admin.Subscription) bool {
+		return s.State == "active" && s.Wish.SilentAfter == 1 && s.SilentSince != nil && s.LastError != nil &&
+			s.LastError.Reason == "silent" && strings.Contains(s.LastError.Remedy, "publicURL")
+	}
+	w.get("inbox", silent)
+	w.get("calendar", func(s *admin.Subscription) bool {
+		return s.State == "active" && s.SilentSince == nil && s.LastError == nil && s.Wish.SilentAfter == 0
+	})
+	if _, err := w.sim.Notify(graphsim.Notification{Count: 1}); err != nil {
+		t.Fatal(err)
+	}
+	w.get("inbox", func(s *admin.Subscription) bool { return s.SilentSince == nil && s.LastError == nil })
+	w.get("inbox", silent)
+}
+
+// After a weekend each subscription that lived has a gap, and its sinks were
+// told.
+func TestRestartAfterAWeekend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"inbox", "calendar"} {
+		w.get(name, func(s *admin.Subscription) bool { return s.State == "active" })
+	}
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, "data", "graphsubd.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const weekend = 63 * time.Hour
+	for _, statement := range []string{
+		`UPDATE receiving SET at = at - ?1, since = since - ?1`,
+		`UPDATE subscription_id SET "from" = "from" - 2 * ?1`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement, weekend.Microseconds()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var noted int64
+	if err := db.QueryRowContext(t.Context(), `SELECT at FROM receiving`).Scan(&noted); err != nil || noted <= 0 {
+		t.Fatalf("the process noted %d, %v", noted, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := w.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", w.app.Addresses().Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.serve(cfg, public)
+	eventually(t, func() error {
+		text, err := os.ReadFile(filepath.Join(w.dir, "notices.jsonl"))
+		if err != nil {
+			return err
+		}
+		told := map[string]int{}
+		for line := range strings.Lines(string(text)) {
+			for _, name := range []string{"inbox", "calendar"} {
+				if strings.Contains(line, `"cause":"outage"`) && strings.Contains(line, `"subscription":"`+name+`"`) {
+					told[name]++
+				}
+			}
+		}
+		if told["inbox"] != 2 || told["calendar"] != 2 {
+			return fmt.Errorf("told %v, want the begin and the end of each", told)
+		}
+		return nil
+	})
+}
