@@ -209,19 +209,32 @@ func (t *term) job(ctx context.Context, work func() func(now time.Time) error) {
 // during which its timers stood still.
 const longestSleep = 15 * time.Minute
 
+// chore is what is done now and then beside the entries: next gives when.
+type chore struct {
+	next func() time.Time // zero for never
+	do   func(ctx context.Context, now time.Time)
+}
+
+func (t *term) chores() []chore {
+	plain := func(do func(ctx context.Context)) func(context.Context, time.Time) {
+		return func(ctx context.Context, _ time.Time) { do(ctx) }
+	}
+	return []chore{
+		{func() time.Time { return t.reloadAt }, plain(t.reload)},
+		{func() time.Time { return t.lifecycleAt }, plain(t.lifecycle)},
+		{func() time.Time { return t.outageAt }, plain(t.tellOutages)},
+		{func() time.Time { return t.silence.at }, plain(t.hear)},
+		{func() time.Time { return t.forecastAt }, t.foresee},
+	}
+}
+
 // step does all that can be done now and says when to look again.
 func (t *term) step(ctx context.Context, now time.Time) time.Time {
-	if !t.reloadAt.IsZero() && !now.Before(t.reloadAt) {
-		t.reload(ctx)
-	}
-	if !t.lifecycleAt.IsZero() && !now.Before(t.lifecycleAt) {
-		t.lifecycle(ctx)
-	}
-	if !t.outageAt.IsZero() && !now.Before(t.outageAt) {
-		t.tellOutages(ctx)
-	}
-	if !t.silence.at.IsZero() && !now.Before(t.silence.at) {
-		t.hear(ctx)
+	chores := t.chores()
+	for _, c := range chores {
+		if at := c.next(); !at.IsZero() && !now.Before(at) {
+			c.do(ctx, now)
+		}
 	}
 	for e := t.agenda.first(); e != nil && !e.wake.After(now); e = t.agenda.first() {
 		t.agenda.remove(e)
@@ -234,11 +247,8 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 	for _, tenant := range t.tenants {
 		wake = earlier(wake, t.dispatch(ctx, now, tenant))
 	}
-	if !t.forecastAt.IsZero() && !now.Before(t.forecastAt) {
-		t.foresee(ctx, now)
-	}
-	for _, at := range []time.Time{t.reloadAt, t.lifecycleAt, t.outageAt, t.silence.at, t.forecastAt} {
-		if !at.IsZero() {
+	for _, c := range chores {
+		if at := c.next(); !at.IsZero() {
 			wake = earlier(wake, at)
 		}
 	}
