@@ -50,6 +50,9 @@ func (f *fakeStore) known() *fakeStore {
 	return f
 }
 
+// showNothing is a listing that misses all.
+func showNothing([]graph.Subscription) []graph.Subscription { return nil }
+
 func TestConflictWithOurOwnIsAdopted(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		t.Run(fmt.Sprintf("named %v", named), func(t *testing.T) {
@@ -57,6 +60,9 @@ func TestConflictWithOurOwnIsAdopted(t *testing.T) {
 				g, s := newFakeGraph(week), newFakeStore().known()
 				g.put(idA, "https://our/a/g")
 				conflicting(g, named)
+				if named { // then no listing has to show it
+					g.shown = showNothing
+				}
 				w := newWorld(t, g, s, wish("a"))
 				w.lead()
 				time.Sleep(3 * week)
@@ -132,9 +138,20 @@ func TestReplacementWaitsWhereGraphAllowsOne(t *testing.T) {
 			t.Errorf("record %+v", r)
 		}
 		g.remove("s1")
+		var found time.Time // when the loss was
+		before := g.before
+		g.answer(func(ctx context.Context, op graph.Operation, id string) error {
+			if op == graph.OperationRenew && found.IsZero() {
+				found = time.Now()
+			}
+			return before(ctx, op, id)
+		})
 		time.Sleep(week)
 		if err := w.stop(nil); err != nil {
 			t.Error(err)
+		}
+		if r := s.record(t, "a", "h"); r.CreatedAt.Sub(found) > time.Minute {
+			t.Errorf("the place was free from %v on, and taken at %v", found, r.CreatedAt)
 		}
 		if r := s.record(t, "a", "h"); r.State != graph.StateActive || len(g.ids()) != 1 {
 			t.Errorf("record %+v, live %v", r, g.ids())
@@ -151,8 +168,15 @@ func TestReplacementWaitsWhereGraphAllowsOne(t *testing.T) {
 }
 
 func TestGoneAndThenNoQuotaIsTakenBack(t *testing.T) {
+	t.Run("listed", func(t *testing.T) { goneAndThenNoQuota(t, nil) })
+	t.Run("found by its id alone", func(t *testing.T) { goneAndThenNoQuota(t, showNothing) })
+}
+
+func goneAndThenNoQuota(t *testing.T, shown func([]graph.Subscription) []graph.Subscription) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFakeGraph(week), newFakeStore()
+		g.shown = shown
 		w := newWorld(t, g, s, wish("a"))
 		w.lead()
 		time.Sleep(time.Hour)

@@ -157,6 +157,11 @@ func TestWhatIsPausedOrNotThereIsNotSilent(t *testing.T) {
 		w.want() // nobody wishes for it
 		time.Sleep(time.Minute)
 		w.hears("not desired", log, 0, 2)
+		w.want(wish("b")) // and then somebody asks for it within the term
+		time.Sleep(time.Hour)
+		w.want(quiet("b"))
+		time.Sleep(24 * time.Hour)
+		w.hears("asked for later", log, 1, 3)
 		if err := w.stop(nil); err != nil {
 			t.Error(err)
 		}

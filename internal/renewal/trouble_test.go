@@ -87,6 +87,12 @@ func TestLifecycleReactionThatIsNotStoredIsNotLost(t *testing.T) {
 		s.failSaves = 1
 		s.mu.Unlock()
 		s.tell(graph.LifecycleItem{ID: "1", Name: "a", Gen: "g", SubscriptionID: "s1", Event: "subscriptionRemoved", ReceivedAt: time.Now()})
+		// A process that ends now must find the item again.
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if len(s.settled) != 0 {
+			t.Error("the item was let go before its reaction was stored")
+		}
 		time.Sleep(time.Hour)
 		if err := w.stop(nil); err != nil {
 			t.Error(err)

@@ -120,3 +120,26 @@ func TestOutageOfReplicas(t *testing.T) {
 		t.Errorf("told %v", told)
 	}
 }
+
+// Two replicas that note at once take turns: the later sees what the earlier
+// has noted.
+func TestNotesOfReplicasTakeTurns(t *testing.T) {
+	where := database(t)
+	s := replica(t, where, store.Config{})
+	seed(t, s)
+	note(t, s)
+	conn, other := connection(t, where), connection(t, where)
+	execute(t, conn, `UPDATE receiving SET at = at - $1`, (5 * time.Hour).Microseconds())
+	execute(t, conn, `BEGIN`)
+	execute(t, conn, `UPDATE receiving SET at = at + $1`, (5 * time.Hour).Microseconds())
+	noted := make(chan error, 1)
+	go func() { noted <- s.NoteReceiving(t.Context()) }()
+	eventually(t, "the note waits", func() bool { return waiting(t, other) == 1 })
+	execute(t, conn, `COMMIT`)
+	if err := <-noted; err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, conn, `SELECT count(*) FROM outage`); n != 0 {
+		t.Errorf("%d outages, want none: another replica had noted", n)
+	}
+}
