@@ -90,7 +90,10 @@ func TestLifecycleReactionThatIsNotStoredIsNotLost(t *testing.T) {
 		// A process that ends now must find the item again.
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
-		if len(s.settled) != 0 {
+		s.mu.Lock()
+		settled := len(s.settled)
+		s.mu.Unlock()
+		if settled != 0 {
 			t.Error("the item was let go before its reaction was stored")
 		}
 		time.Sleep(time.Hour)
