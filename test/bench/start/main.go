@@ -3,12 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"os"
 	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/graphsubd/graphsubd/test/harness"
@@ -30,7 +28,7 @@ func run(t harness.T) {
 		harness.Eventually(t, 20*time.Second, func() error { return isReady(service) })
 		ready = append(ready, time.Since(began).Seconds())
 		harness.Eventually(t, 20*time.Second, func() error { return live(sim, before+3) })
-		rss = append(rss, residentMB(t, process.Cmd.Process.Pid))
+		rss = append(rss, harness.ResidentMB(t, process))
 		took, code := process.Terminate()
 		if code != 0 {
 			t.Fatalf("an idle process ended with code %d", code)
@@ -85,23 +83,4 @@ func live(sim *harness.Simulator, wanted int) error {
 		return fmt.Errorf("%d live, want %d", n, wanted)
 	}
 	return nil
-}
-
-// residentMB reads the resident memory of a process, in MiB.
-func residentMB(t harness.T, pid int) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range bytes.Lines(status) {
-		if fields := bytes.Fields(line); len(fields) == 3 && string(fields[0]) == "VmRSS:" {
-			kib, err := strconv.Atoi(string(fields[1]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return float64(kib) / 1024
-		}
-	}
-	t.Fatal("the kernel does not tell the resident memory")
-	return 0
 }
