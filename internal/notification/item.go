@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // Item is one element of a changeNotificationCollection. A member that is
@@ -52,52 +54,48 @@ func Decode(body []byte) (Envelope, error) {
 	if !json.Valid(body) {
 		return Envelope{}, ErrNotJSON
 	}
-	elements, ok := collection(body)
-	if !ok {
-		return Envelope{Malformed: [][]byte{describe(body)}}, nil
+	// Go's decoder puts the same character for what is no UTF-8.
+	root := gjson.Parse(strings.ToValidUTF8(string(body), "\uFFFD"))
+	value := find(object(root), "value")
+	switch {
+	case value.Raw == "null":
+		return Envelope{}, nil
+	case !value.IsArray():
+		return Envelope{Malformed: [][]byte{describe(root.Raw)}}, nil
 	}
-	envelope := Envelope{Items: make([]Item, 0, len(elements))}
-	for _, element := range elements {
-		if item, ok := decodeItem(element); ok {
+	var envelope Envelope
+	value.ForEach(func(_, element gjson.Result) bool {
+		members := object(element)
+		if members == nil {
+			envelope.Malformed = append(envelope.Malformed, describe(element.Raw))
+		} else if item, ok := decodeItem(members); ok {
 			envelope.Items = append(envelope.Items, item)
 		} else {
-			envelope.Malformed = append(envelope.Malformed, strip(element))
+			envelope.Malformed = append(envelope.Malformed, item.JSON)
 		}
-	}
+		return true
+	})
 	return envelope, nil
-}
-
-// collection gives the elements of value; a null value has none.
-func collection(body []byte) (elements []json.RawMessage, ok bool) {
-	var envelope struct {
-		Value json.RawMessage `json:"value"`
-	}
-	ok = json.Unmarshal(body, &envelope) == nil && json.Unmarshal(envelope.Value, &elements) == nil
-	return elements, ok
 }
 
 // decodeItem is ok when the element names a subscription and is either a
 // change or a lifecycle event.
-func decodeItem(element []byte) (Item, bool) {
-	members := object(element)
-	if members == nil {
-		return Item{}, false
-	}
-	data := object(members["resourcedata"])
+func decodeItem(members []member) (Item, bool) {
+	data := object(find(members, "resourceData"))
+	event := find(members, "lifecycleEvent")
 	item := Item{
-		ID:             text(members["id"]),
-		SubscriptionID: strings.ToLower(text(members["subscriptionid"])),
-		TenantID:       strings.ToLower(text(members["tenantid"])),
-		ChangeType:     strings.ToLower(text(members["changetype"])),
-		Resource:       text(members["resource"]),
-		ODataType:      text(data["@odata.type"]),
-		ETag:           text(data["@odata.etag"]),
-		ExpiresAt:      instant(text(members["subscriptionexpirationdatetime"])),
-		LifecycleEvent: text(members["lifecycleevent"]),
-		ClientState:    text(members["clientstate"]),
-		JSON:           strip(element),
+		ID:             text(members, "id"),
+		SubscriptionID: strings.ToLower(text(members, "subscriptionId")),
+		TenantID:       strings.ToLower(text(members, "tenantId")),
+		ChangeType:     strings.ToLower(text(members, "changeType")),
+		Resource:       text(members, "resource"),
+		ODataType:      text(data, "@odata.type"),
+		ETag:           text(data, "@odata.etag"),
+		ExpiresAt:      instant(text(members, "subscriptionExpirationDateTime")),
+		LifecycleEvent: text(members, "lifecycleEvent"),
+		ClientState:    text(members, "clientState"),
+		JSON:           strip(members),
 	}
-	_, named := members["lifecycleevent"]
-	item.Lifecycle = item.LifecycleEvent != "" || named && item.ChangeType == ""
+	item.Lifecycle = item.LifecycleEvent != "" || event.Exists() && item.ChangeType == ""
 	return item, item.SubscriptionID != "" && (item.Lifecycle || item.ChangeType != "")
 }

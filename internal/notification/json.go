@@ -4,70 +4,93 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // secretMember is taken out of every stored object, in any case.
 const secretMember = "clientstate"
 
-// object reads a JSON object with its names in lower case; nil when it is
-// none. Of a name that stands twice the last one counts.
-func object(raw []byte) map[string]json.RawMessage {
-	members := map[string]json.RawMessage{}
-	if len(raw) == 0 || json.Unmarshal(raw, &members) != nil || members == nil {
+// member is one of a JSON object's; all but name is as it came.
+type member struct{ name, key, value string }
+
+// object gives the members of a JSON object, nil when it is none. Of a name
+// that stands twice the last one counts.
+func object(raw gjson.Result) []member {
+	if !raw.IsObject() {
 		return nil
 	}
-	folded := make(map[string]json.RawMessage, len(members))
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		folded[strings.ToLower(name)] = members[name]
+	members := make([]member, 0, usualMembers)
+	raw.ForEach(func(key, value gjson.Result) bool {
+		m := member{name: key.String(), key: key.Raw, value: value.Raw}
+		at := slices.IndexFunc(members, func(former member) bool { return former.name == m.name })
+		if at < 0 {
+			members = append(members, m)
+		} else {
+			members[at] = m
+		}
+		return true
+	})
+	return members
+}
+
+// usualMembers is how many a change has.
+const usualMembers = 12
+
+// find gives the value of a member, whatever the case of its name.
+func find(members []member, name string) gjson.Result {
+	for _, m := range slices.Backward(members) {
+		if strings.EqualFold(m.name, name) {
+			return gjson.Parse(m.value)
+		}
 	}
-	return folded
+	return gjson.Result{}
 }
 
 // text gives a JSON string's value, "" for anything else.
-func text(raw []byte) string {
-	var s string
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return ""
+func text(members []member, name string) string {
+	if value := find(members, name); value.Type == gjson.String {
+		return value.String()
 	}
-	return s
+	return ""
 }
 
-// strip compacts a JSON object and takes clientState out of it. Of anything
-// else only a description is kept: what is not understood may hold a secret
-// where nobody looks for it.
-func strip(raw []byte) []byte {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return describe(raw)
-	}
-	for name := range members {
-		if strings.EqualFold(name, secretMember) {
-			delete(members, name)
+// strip compacts a JSON object and takes clientState out of it.
+func strip(members []member) []byte {
+	var text []byte
+	for _, m := range members {
+		if strings.EqualFold(m.name, secretMember) {
+			continue
 		}
+		text = append(append(append(append(text, ','), m.key...), ':'), m.value...)
 	}
-	var out bytes.Buffer
-	out.Grow(len(raw))
-	encoder := json.NewEncoder(&out)
-	// Escaping HTML would change the text of URLs and filters for a reader.
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(members); err != nil {
-		return describe(raw)
+	if len(text) == 0 {
+		return []byte("{}")
 	}
-	return bytes.TrimRight(out.Bytes(), "\n")
+	text[0] = '{'
+	text = append(text, '}')
+	if !bytes.ContainsAny(text, " \t\r\n") {
+		return text
+	}
+	out := bytes.NewBuffer(make([]byte, 0, len(text)))
+	// The whole body was found valid.
+	_ = json.Compact(out, text)
+	return out.Bytes()
 }
 
 // describe says what valid JSON is without repeating any of it.
-func describe(raw []byte) []byte {
+//
+// What is not understood may hold a secret where nobody looks for it.
+func describe(raw string) []byte {
 	return fmt.Appendf(nil, `{"malformed":%q,"bytes":%d}`, kindOf(raw), len(raw))
 }
 
 // kindOf names the JSON type of valid JSON.
-func kindOf(raw []byte) string {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
+func kindOf(raw string) string {
+	raw = strings.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
 		return "nothing"
 	}

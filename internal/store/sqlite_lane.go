@@ -17,6 +17,11 @@ func (l lane) patience() time.Duration {
 	}[l]
 }
 
+// returning is how long the writer waits for appends after one, while nothing
+// but what may lag waits: the callers that a commit released come back within
+// it, and would otherwise find the writer at a long step of the router.
+const returning = 2 * time.Millisecond
+
 // shared says whether jobs of a lane share a transaction, and so a sync: where
 // they are small and many.
 func (l lane) shared() bool { return l == laneAppend || l == laneSink }
@@ -41,6 +46,7 @@ type queue struct {
 	waiting  [lanes][]*job // guarded by mu
 	closed   bool          // guarded by mu
 	favoured bool          // guarded by mu: the last lane was chosen for its patience
+	appended time.Time     // guarded by mu: when appends last had a turn
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
@@ -73,7 +79,24 @@ func (q *queue) lane() (l lane, ok bool) {
 		if ok || closed {
 			return l, ok
 		}
+		q.sleep()
+	}
+}
+
+// sleep waits until something is queued, or until what is may have its turn.
+func (q *queue) sleep() {
+	q.mu.Lock()
+	lagging := len(q.waiting[laneRouter])+len(q.waiting[laneRetention]) > 0
+	q.mu.Unlock()
+	if !lagging {
 		<-q.wake
+		return
+	}
+	turn := time.NewTimer(returning)
+	defer turn.Stop()
+	select {
+	case <-q.wake:
+	case <-turn.C:
 	}
 }
 
@@ -97,9 +120,15 @@ func (q *queue) choose(now time.Time) (chosen lane, ok, closed bool) {
 	if first == lanes {
 		return 0, false, q.closed
 	}
+	if first >= laneRouter && !q.closed && now.Sub(q.appended) < returning && now.Sub(q.waiting[first][0].queued) < first.patience() {
+		return 0, false, false
+	}
 	q.favoured = overdue != lanes && !q.favoured
 	if q.favoured {
 		return overdue, true, q.closed
+	}
+	if first == laneAppend {
+		q.appended = now
 	}
 	return first, true, q.closed
 }

@@ -6,11 +6,15 @@ import (
 	"time"
 )
 
-// order takes jobs as the writer would, one a transaction.
+// order takes jobs as the writer would, one a transaction, and waits for
+// appends where it does.
 func order(q *queue, now time.Time) []lane {
 	var taken []lane
 	for {
 		l, ok, _ := q.choose(now)
+		if !ok {
+			l, ok, _ = q.choose(now.Add(returning))
+		}
 		if !ok {
 			return taken
 		}
@@ -31,6 +35,31 @@ func TestLanesGoByPriority(t *testing.T) {
 	want := []lane{laneAppend, laneAppend, laneLeader, laneSink, laneRouter, laneRetention}
 	if got := order(q, now); !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
+	}
+}
+
+// What may lag lets the callers that an append released come back first, for a
+// moment and no longer than its patience.
+func TestAppendsComeBackFirst(t *testing.T) {
+	q, now := newQueue(), time.Now()
+	fill(q, now, laneAppend, laneRouter)
+	for _, step := range []struct {
+		after time.Duration
+		want  lane
+		ok    bool
+	}{{0, laneAppend, true}, {returning / 2, 0, false}, {returning, laneRouter, true}} {
+		l, ok, _ := q.choose(now.Add(step.after))
+		if l != step.want || ok != step.ok {
+			t.Errorf("after %v: lane %d, %v; want %d, %v", step.after, l, ok, step.want, step.ok)
+		}
+		if ok && l == laneAppend {
+			q.take(l)
+		}
+	}
+	q.choose(now.Add(time.Second))
+	q.appended = now.Add(time.Second)
+	if l, ok, _ := q.choose(now.Add(time.Second)); l != laneRouter || !ok {
+		t.Errorf("a router without patience gets lane %d, %v", l, ok)
 	}
 }
 

@@ -91,7 +91,9 @@ func run(t harness.T) {
 	harness.Figure("spread", widest, "ratio")
 }
 
-func (b *bench) figure(name, unit string) { harness.Figure(name, harness.Median(b.results[name]), unit) }
+func (b *bench) figure(name, unit string) {
+	harness.Figure(name, harness.Median(b.results[name]), unit)
+}
 
 func (b *bench) note(name string, value float64) {
 	b.results[name] = append(b.results[name], value)
