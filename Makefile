@@ -92,6 +92,10 @@ bench: ## Run one group of benchmarks: make bench BENCH=group. A group is a prog
 	[[ '$(BENCH)' != failover ]] || { set -a; eval "$$(tools/controlplane/build)"; set +a; }
 	$(GO_STATIC) go run './test/bench/$(BENCH)'
 
+.PHONY: crash
+crash: build ## Kill the binary 200 times while notifications arrive, and look for what was acknowledged and is lost.
+	@$(GO_STATIC) go run ./test/crash/cmd
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME, 30s unless set.
 	@found=$$(grep -roE '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' cmd internal test | sed -E 's|^(.*)/[^/]*:func (.*)$$|\1 \2|' || true)

@@ -1,45 +1,16 @@
 package test_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/graphsubd/graphsubd/test/harness"
 )
-
-// trace attaches strace to a running process; stop detaches it.
-func trace(t *testing.T, p *harness.Process, args ...string) (output string, stop func()) {
-	t.Helper()
-	output = filepath.Join(t.TempDir(), "trace")
-	args = append([]string{"-f", "-s", "32", "-o", output, "-p", strconv.Itoa(p.Cmd.Process.Pid)}, args...)
-	command := exec.CommandContext(t.Context(), "strace", args...)
-	said, err := command.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatalf("strace: %v; tools/programs installs it", err)
-	}
-	lines := bufio.NewReader(said)
-	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "attached") {
-		t.Fatalf("strace says %q, %v", line, err)
-	}
-	return output, func() {
-		_ = command.Process.Signal(syscall.SIGINT)
-		_, _ = lines.WriteTo(os.Stderr)
-		_ = command.Wait() // it ends by the signal
-	}
-}
 
 // TestNo202BeforeTheSync looks at the system calls of the running service: of
 // each notification, first the write to the log, then the sync, then the 202.
@@ -52,7 +23,7 @@ func TestNo202BeforeTheSync(t *testing.T) {
 	service := harness.NewService(t, sim, 1)
 	process := service.Start()
 	harness.Eventually(t, 20*time.Second, func() error { return want("live", sim.Counts().Live, 1) })
-	output, stop := trace(t, process, "-e", "trace=pwrite64,fsync,fdatasync,write,read")
+	output, stop := harness.Trace(t, process, "-e", "trace=pwrite64,fsync,fdatasync,write,read")
 	const posts = 10
 	for n := range posts {
 		sim.Control(http.MethodPost, "notify", map[string]any{"count": 1}, nil)
@@ -99,7 +70,7 @@ func TestFailingSync(t *testing.T) {
 	sim.Control(http.MethodPost, "notify", map[string]any{"count": 5}, nil)
 	harness.Eventually(t, 20*time.Second, func() error { return want("events", len(service.Events()), 10) })
 
-	_, stop := trace(t, process, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO")
+	_, stop := harness.Trace(t, process, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO")
 	sim.Control(http.MethodPost, "notify", map[string]any{"count": 5}, nil)
 	harness.Eventually(t, 20*time.Second, func() error {
 		if !strings.Contains(process.Logged(), "store refuses notifications") {
