@@ -26,7 +26,8 @@ func (a *App) buildAdmin(opts Options) (err error) {
 		return err
 	}
 	a.admin = httpapi.NewServer(a.rest, a.component("admin"))
-	return nil
+	a.admin.TLSConfig, err = a.serverTLS("listen.admin", a.cfg.Listen.Admin.TLS)
+	return err
 }
 
 func adminTokens(cfg config.Admin) []httpapi.AdminToken {

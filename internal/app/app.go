@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -288,7 +289,8 @@ func (a *App) buildReceiverAndStore(ctx context.Context) (err error) {
 	}
 	a.defers(a.store.Close)
 	receiver, err = httpapi.NewReceiver(httpapi.Config{
-		PublicURL: a.cfg.PublicURL, MaxBody: int64(a.cfg.Receiver.MaxBody),
+		PublicURL: a.cfg.PublicURL, MaxBody: int64(a.cfg.Receiver.MaxBody), Marks: httpapi.Marks(a.cfg.Receiver.Marks),
+		TrustedProxies: prefixes(a.cfg.Receiver.TrustedProxies), AllowedSources: prefixes(a.cfg.Receiver.AllowedSources),
 		Logger: a.component("receiver"), Registerer: a.registry,
 	}, a.keys, a.store)
 	if err != nil {
@@ -300,8 +302,20 @@ func (a *App) buildReceiverAndStore(ctx context.Context) (err error) {
 	a.readiness = httpapi.NewReadiness(conditionListening, conditionStore)
 	a.readiness.Set(conditionStore, true) // it was opened once, which is all that is asked
 	a.public = httpapi.NewServer(receiver, a.component("public"))
+	if a.public.TLSConfig, err = a.serverTLS("listen.public", a.cfg.Listen.Public.TLS); err != nil {
+		return err
+	}
 	a.telemetry = httpapi.NewServer(httpapi.NewHealth(a.registry, a.readiness), a.component("telemetry"))
 	return nil
+}
+
+// prefixes reads ranges that the configuration has checked.
+func prefixes(ranges []string) []netip.Prefix {
+	read := make([]netip.Prefix, len(ranges))
+	for i, text := range ranges {
+		read[i] = netip.MustParsePrefix(text)
+	}
+	return read
 }
 
 // What /readyz waits for.

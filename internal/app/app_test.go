@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -294,11 +297,27 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// pair gives a certificate and its key in PEM.
+func pair(t *testing.T) (chain, key string) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	ready := server.TLS.Certificates[0]
+	der, err := x509.MarshalPKCS8PrivateKey(ready.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(kind string, bytes []byte) string { return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes})) }
+	return encode("CERTIFICATE", ready.Certificate[0]), encode("PRIVATE KEY", der)
+}
+
 // TestMetricsPage holds the column "available" of the page on metrics to what
 // a process exports.
 func TestMetricsPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	chain, key := pair(t)
+	w := newWorldOf(t, strings.Replace(settings, `admin: {`, `admin: {tls: {certificate: {env: TLS_CHAIN}, key: {env: TLS_KEY}}, `, 1),
+		map[string]string{"TLS_CHAIN": chain, "TLS_KEY": key})
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,12 @@ func serve(ctx context.Context, server *http.Server, listener net.Listener) erro
 		}
 		stopped <- err
 	})
-	err := server.Serve(listener)
+	var err error
+	if server.TLSConfig == nil {
+		err = server.Serve(listener)
+	} else {
+		err = server.ServeTLS(listener, "", "") // the settings say where the key pair is
+	}
 	if unhook() {
 		return err // it ended by itself
 	}

@@ -110,9 +110,7 @@ func (p *App) check(a place) {
 	checkCloud(a.key("cloud"), p.Cloud)
 	p.ClientID = checkGUID(a.key("clientID"), p.ClientID)
 	p.Credential.check(a.key("credential"))
-	if !(p.QuotaShare > 0 && p.QuotaShare <= 1) { // NaN is refused too.
-		a.key("quotaShare").fault("is not above 0 and at most 1", "write a share such as 0.9")
-	}
+	checkShare(a.key("quotaShare"), p.QuotaShare)
 	if p.Endpoints != nil {
 		p.Endpoints.check(a.key("endpoints"))
 	}

@@ -15,10 +15,6 @@ type later struct {
 // for any entry of a list.
 func notAvailable() []later {
 	return []later{
-		{"listen.public.tls", "remove it and let a proxy speak TLS"},
-		{"listen.admin.tls", "remove it and let a proxy speak TLS"},
-		{"receiver.trustedProxies", "remove it"},
-		{"receiver.allowedSources", "remove it and let a firewall do this"},
 		{"certificates", "remove it"},
 		{"subscriptions[].resourceData", "remove it"},
 		{"sinks[].ordered", "remove it"},

@@ -1,5 +1,7 @@
 package config
 
+import "time"
+
 // Config is the whole configuration of one instance, included files merged in.
 type Config struct {
 	// Name of this instance. It enters every URL token, so that two instances never touch each other's subscriptions.
@@ -55,6 +57,20 @@ type Receiver struct {
 	TrustedProxies []string `yaml:"trustedProxies"`
 	// Address ranges that may send notifications. Default all.
 	AllowedSources []string `yaml:"allowedSources"`
+	// Where Graph calls an endpoint slow. It delays or drops what it sends to one that is, so a person is told at half of each ratio.
+	Marks Marks `yaml:"marks"`
+}
+
+// Marks are Graph's limits for late answers, over windows of ten minutes. It has moved them before.
+type Marks struct {
+	// An answer that takes longer is slow. Above zero. Default 3s.
+	SlowAfter time.Duration `yaml:"slowAfter" jsonschema:"default=3s"`
+	// With more slow answers than this Graph delays notifications. Above 0 and at most 1. Default 0.1.
+	SlowRatio float64 `yaml:"slowRatio" jsonschema:"exclusiveMinimum=0,maximum=1,default=0.1"`
+	// An answer that takes longer counts towards dropping. Above zero. Default 10s.
+	DropAfter time.Duration `yaml:"dropAfter" jsonschema:"default=10s"`
+	// With more of these than this Graph drops notifications. Above 0 and at most 1. Default 0.15.
+	DropRatio float64 `yaml:"dropRatio" jsonschema:"exclusiveMinimum=0,maximum=1,default=0.15"`
 }
 
 // Metrics says what the metrics show.
@@ -85,6 +101,10 @@ func (r *Receiver) setDefaults() {
 	r.MaxBody = 8 * mebibyte
 }
 
+func (m *Marks) setDefaults() {
+	*m = Marks{SlowAfter: 3 * time.Second, SlowRatio: 0.1, DropAfter: 10 * time.Second, DropRatio: 0.15}
+}
+
 func (l *Log) setDefaults() {
 	l.Level, l.Format = "info", "auto"
 }
@@ -113,6 +133,11 @@ func (r *Receiver) check(a place) {
 	}
 	checkPrefixes(a.key("trustedProxies"), r.TrustedProxies)
 	checkPrefixes(a.key("allowedSources"), r.AllowedSources)
+	at := a.key("marks")
+	checkPositive(at.key("slowAfter"), r.Marks.SlowAfter)
+	checkPositive(at.key("dropAfter"), r.Marks.DropAfter)
+	checkShare(at.key("slowRatio"), r.Marks.SlowRatio)
+	checkShare(at.key("dropRatio"), r.Marks.DropRatio)
 }
 
 func (l *Log) check(a place) {

@@ -32,6 +32,20 @@ type ServerTLS struct {
 	Key Secret `yaml:"key" jsonschema:"required"`
 }
 
+// places is l without the values of its secrets.
+func (l Listen) places() Listen {
+	l.Public.TLS, l.Admin.TLS = l.Public.TLS.places(), l.Admin.TLS.places()
+	return l
+}
+
+func (t *ServerTLS) places() *ServerTLS {
+	if t == nil {
+		return nil
+	}
+	place := func(s Secret) Secret { return Secret{File: s.File, Env: s.Env} }
+	return &ServerTLS{Certificate: place(t.Certificate), Key: place(t.Key)}
+}
+
 func (l *Listen) setDefaults() {
 	l.Public.Address, l.Admin.Address, l.Telemetry.Address = ":8080", ":8081", ":9090"
 }

@@ -18,7 +18,10 @@ func taken() []string {
 // their place and their value.
 func (c *Config) NeedRestart(next *Config) []string {
 	var sections []string
-	was, is := reflect.ValueOf(c).Elem(), reflect.ValueOf(next).Elem()
+	// A listener reads its key pair anew by itself.
+	former, latter := *c, *next
+	former.Listen, latter.Listen = former.Listen.places(), latter.Listen.places()
+	was, is := reflect.ValueOf(former), reflect.ValueOf(latter)
 	for i := range was.NumField() {
 		field := was.Type().Field(i)
 		if !field.IsExported() || slices.Contains(taken(), sectionOf(field)) {

@@ -86,6 +86,12 @@ func checkPositive[T ~int64](a place, value T) {
 	}
 }
 
+func checkShare(a place, value float64) {
+	if !(value > 0 && value <= 1) { // NaN is refused too.
+		a.fault("is not above 0 and at most 1", "write a share such as 0.9")
+	}
+}
+
 // checkGUID returns the id in lower case, as Graph writes it.
 func checkGUID(a place, text string) string {
 	groups := strings.Split(text, "-")

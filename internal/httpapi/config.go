@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -42,6 +43,11 @@ type Config struct {
 	MaxInFlight int
 	// AppendTimeout bounds all that the store is asked for one POST.
 	AppendTimeout time.Duration
+	// Marks are Graph's limits for slow answers; DefaultMarks without any.
+	Marks Marks
+	// AllowedSources may send, all when it is empty. A client is who the
+	// TrustedProxies say it is.
+	TrustedProxies, AllowedSources []netip.Prefix
 	// Logger gets states and their changes; nil means none.
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil means that none are exposed.
@@ -53,6 +59,7 @@ func (c Config) withDefaults() Config {
 	c.MaxBuffered = cmp.Or(c.MaxBuffered, bodiesHeld*c.MaxBody)
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, DefaultMaxInFlight)
 	c.AppendTimeout = cmp.Or(c.AppendTimeout, DefaultAppendTimeout)
+	c.Marks = cmp.Or(c.Marks, DefaultMarks())
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

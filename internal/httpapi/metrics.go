@@ -19,7 +19,7 @@ type metrics struct {
 	panics     prometheus.Counter
 }
 
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, slowRatio func() float64) (*metrics, error) {
 	m := &metrics{
 		received: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "graphsubd_notifications_received_total",
@@ -51,7 +51,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m.zero()
 	var err error
 	m.panics, err = newPanics(registerer)
-	faults := []error{err}
+	faults := []error{err, registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "graphsubd_endpoint_slow_ratio",
+		Help: "Share of the answers of the last 10 minutes that Graph calls slow, 0 to 1.",
+	}, slowRatio))}
 	for _, c := range []prometheus.Collector{m.received, m.verdicts, m.ack, m.lifecycle, m.last, m.handshakes} {
 		faults = append(faults, registerer.Register(c))
 	}
@@ -90,7 +93,7 @@ func (m *metrics) zero() {
 	for _, reason := range []notification.Reason{notification.ReasonMalformed, notification.ReasonUnknownSubscription} {
 		m.verdicts.WithLabelValues(VerdictRefused, string(reason))
 	}
-	for _, reason := range []graph.Reason{graph.ReasonStoreUnavailable, graph.ReasonThrottled, graph.ReasonTransient} {
+	for _, reason := range []graph.Reason{graph.ReasonStoreUnavailable, graph.ReasonThrottled, graph.ReasonTransient, graph.ReasonForbidden} {
 		m.verdicts.WithLabelValues(VerdictRefused, string(reason))
 	}
 	for _, event := range lifecycleEvents() {

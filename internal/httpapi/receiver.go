@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
+	"github.com/graphsubd/graphsubd/internal/graph"
 	"github.com/graphsubd/graphsubd/internal/notification"
 )
 
@@ -46,6 +47,8 @@ type Receiver struct {
 	metrics *metrics
 	routes  chi.Router
 
+	endpoint endpoint
+	sources  sources
 	inFlight chan struct{}
 	budget   *semaphore.Weighted
 	// storeAway remembers the state of the store, to log its changes only.
@@ -64,18 +67,20 @@ func NewReceiver(cfg Config, keys *notification.Keys, inbox inbox) (*Receiver, e
 	if err := errors.Join(err, cfg.validate()); err != nil {
 		return nil, fmt.Errorf("receiver: %w", err)
 	}
-	m, err := newMetrics(cfg.Registerer)
-	if err != nil {
-		return nil, fmt.Errorf("receiver: register metrics: %w", err)
-	}
 	r := &Receiver{
-		cfg: cfg, keys: keys, inbox: inbox, log: cfg.Logger, metrics: m, routes: chi.NewRouter(),
+		cfg: cfg, keys: keys, inbox: inbox, log: cfg.Logger, routes: chi.NewRouter(),
+		endpoint: endpoint{marks: cfg.Marks},
+		sources:  sources{proxies: cfg.TrustedProxies, allowed: cfg.AllowedSources},
 		inFlight: make(chan struct{}, cfg.MaxInFlight),
 		budget:   semaphore.NewWeighted(cfg.MaxBuffered),
 		refusals: rate.Sometimes{Interval: refusalLogInterval},
 		events:   map[string]bool{},
 	}
-	r.routes.Use(guard(m.panics, r.log, failPlainly), r.below(base))
+	r.metrics, err = newMetrics(cfg.Registerer, func() float64 { return r.endpoint.recent(time.Now()).ratio() })
+	if err != nil {
+		return nil, fmt.Errorf("receiver: register metrics: %w", err)
+	}
+	r.routes.Use(guard(r.metrics.panics, r.log, failPlainly), r.below(base))
 	for _, purpose := range []notification.Purpose{notification.PurposeNotifications, notification.PurposeLifecycle} {
 		r.routes.Post("/"+string(purpose)+"/{name}/{gen}/{mac}", func(w http.ResponseWriter, req *http.Request) {
 			r.serve(w, req, purpose)
@@ -111,7 +116,13 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request, purpose notif
 		r.handshake(w, req, token, err)
 		return
 	}
-	defer func() { r.metrics.ack.Observe(time.Since(started).Seconds()) }()
+	// Not for handshakes: whoever has the URL may see that it is served, and the
+	// service itself looks, through publicURL, before it creates anything.
+	if !r.sources.allow(req) {
+		r.forbid(w, req)
+		return
+	}
+	defer r.answered(req.Context(), started)
 
 	body := buffer{budget: r.budget, limit: r.cfg.MaxBody}
 	defer body.release()
@@ -124,6 +135,40 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request, purpose notif
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
+}
+
+// forbid answers whoever is not one of the allowed sources, and says why in the
+// log: a list that is out of date keeps Graph out.
+func (r *Receiver) forbid(w http.ResponseWriter, req *http.Request) {
+	leaveBody(w, req)
+	r.metrics.count(VerdictRefused, notification.Reason(graph.ReasonForbidden), 1)
+	client, _ := r.sources.client(req)
+	r.refusals.Do(func() {
+		r.log.WarnContext(req.Context(), "request is not from an allowed source", "remote_address", client.String())
+	})
+	http.Error(w, http.StatusText(http.StatusForbidden), http.StatusForbidden)
+}
+
+// answered measures an answer to Graph, and tells a person when too many are
+// late: Graph itself gives no sign before it delays or drops what it sends.
+func (r *Receiver) answered(ctx context.Context, started time.Time) {
+	now := time.Now()
+	took := now.Sub(started)
+	r.metrics.ack.Observe(took.Seconds())
+	p, recent, changed := r.endpoint.note(now, took)
+	if !changed {
+		return
+	}
+	switch p {
+	case paceGood:
+		r.log.InfoContext(ctx, "answers are fast again", "slow_ratio", recent.ratio())
+	case paceNear:
+		r.log.WarnContext(ctx, "answers come close to what graph calls slow", "slow_ratio", recent.ratio())
+	case paceSlow:
+		r.log.ErrorContext(ctx, "answers are so slow that graph delays notifications", "slow_ratio", recent.ratio())
+	case paceDropped:
+		r.log.ErrorContext(ctx, "answers are so slow that graph drops notifications", "slow_ratio", recent.ratio())
+	}
 }
 
 // receive takes one POST; nil means that all of it is durable. items is how
