@@ -307,7 +307,9 @@ func pair(t *testing.T) (chain, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encode := func(kind string, bytes []byte) string { return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes})) }
+	encode := func(kind string, bytes []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}))
+	}
 	return encode("CERTIFICATE", ready.Certificate[0]), encode("PRIVATE KEY", der)
 }
 

@@ -19,6 +19,7 @@ func storeConfig(cfg *config.Config, holder string) (store.Config, error) {
 	settings := store.Config{
 		Owner:          holder,
 		MaxBacklogRows: cfg.Store.MaxBacklog.Rows, MaxBacklogBytes: int64(cfg.Store.MaxBacklog.Bytes),
+		MaxQuarantineRows: cfg.Store.MaxQuarantine.Rows, MaxQuarantineBytes: int64(cfg.Store.MaxQuarantine.Bytes),
 		RetainDelivered: keep.Delivered, RetainDeadLetters: keep.DeadLetters, RetainAudit: keep.Audit,
 		MaxBytes: int64(keep.MaxBytes),
 	}

@@ -13,6 +13,8 @@ type Store struct {
 	Retention Retention `yaml:"retention"`
 	// How much may wait to be delivered before notifications are answered 503.
 	MaxBacklog Backlog `yaml:"maxBacklog"`
+	// How much may be in quarantine. What is beyond is counted and not kept.
+	MaxQuarantine Quarantine `yaml:"maxQuarantine"`
 }
 
 // SQLite is a database file.
@@ -51,6 +53,18 @@ type Backlog struct {
 	Bytes Bytes `yaml:"bytes" jsonschema:"default=8GiB"`
 }
 
+// Quarantine bounds what is kept and not handed on. Each value is above zero.
+type Quarantine struct {
+	// Items. Default 100000.
+	Rows int64 `yaml:"rows" jsonschema:"minimum=1,default=100000"`
+	// Their bodies together. Default 256MiB.
+	Bytes Bytes `yaml:"bytes" jsonschema:"default=256MiB"`
+}
+
+func (q *Quarantine) setDefaults() {
+	*q = Quarantine{Rows: 100_000, Bytes: 256 * mebibyte}
+}
+
 func (r *Retention) setDefaults() {
 	const day = 24 * time.Hour
 	*r = Retention{Delivered: 3 * day, MaxBytes: 20 * gibibyte, DeadLetters: 14 * day, Audit: 90 * day}
@@ -79,4 +93,6 @@ func (s *Store) check(a place) {
 	checkPositive(at.key("audit"), s.Retention.Audit)
 	checkPositive(a.key("maxBacklog").key("rows"), s.MaxBacklog.Rows)
 	checkPositive(a.key("maxBacklog").key("bytes"), s.MaxBacklog.Bytes)
+	checkPositive(a.key("maxQuarantine").key("rows"), s.MaxQuarantine.Rows)
+	checkPositive(a.key("maxQuarantine").key("bytes"), s.MaxQuarantine.Bytes)
 }

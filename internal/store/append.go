@@ -29,15 +29,58 @@ func (s *Store) Append(ctx context.Context, rows []notification.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
+	rows, dropped := s.admit(rows)
 	a := weigh(rows)
 	// Asked here too, so that a full store does not make its callers wait.
 	if s.full(a, count{}) {
 		return ErrFull
 	}
-	if err := s.engine.append(ctx, a); err != nil {
-		return fmt.Errorf("append: %w", err)
+	if len(rows) > 0 {
+		if err := s.engine.append(ctx, a); err != nil {
+			return fmt.Errorf("append: %w", err)
+		}
+	}
+	for reason, n := range dropped {
+		s.metrics.drop(reason, n)
 	}
 	return nil
+}
+
+// admit leaves out the rows that the quarantine has no room for. They are
+// counted and nothing else: a flood of them must neither fill the disk nor hold
+// up what is good, and answered 503 it would come again for hours.
+func (s *Store) admit(rows []notification.Row) (admitted []notification.Row, dropped map[notification.Reason]int) {
+	var bad count
+	for i := range rows {
+		if rows[i].Reason != "" {
+			bad.add(1, int64(len(rows[i].Item)))
+		}
+	}
+	if bad.rows == 0 || !s.quarantineFull(bad) {
+		return rows, nil
+	}
+	dropped = map[notification.Reason]int{}
+	for i := range rows {
+		if reason := rows[i].Reason; reason != "" {
+			dropped[reason]++
+		} else {
+			admitted = append(admitted, rows[i])
+		}
+	}
+	return admitted, dropped
+}
+
+// quarantineFull says whether the bound leaves no room for more. What is under
+// way at the same time is not looked at, so it may be passed by that.
+func (s *Store) quarantineFull(more count) bool {
+	total := s.tally.quarantined()
+	total.add(more.rows, more.bytes)
+	full := s.cfg.MaxQuarantineRows > 0 && total.rows > s.cfg.MaxQuarantineRows ||
+		s.cfg.MaxQuarantineBytes > 0 && total.bytes > s.cfg.MaxQuarantineBytes
+	if full != s.quarantineWasFull.Swap(full) && full {
+		s.cfg.Logger.Warn("quarantine is full, what would go there is counted only")
+	}
+	return full
 }
 
 // weigh gives what rows add to the backlog, and whether they may use the
@@ -77,7 +120,7 @@ func (s *Store) added(a *addition) {
 	s.tally.addRows(stateNew, a.adds.rows, a.adds.bytes)
 	for i := range a.rows {
 		if reason := a.rows[i].Reason; reason != "" {
-			s.tally.addQuarantine(reason, 1)
+			s.tally.addQuarantine(reason, 1, int64(len(a.rows[i].Item)))
 		}
 	}
 	token(s.arrived)

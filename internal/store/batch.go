@@ -15,8 +15,9 @@ type batch struct {
 
 	states      map[string][]any // ids by the state they get
 	quarantined map[notification.Reason][]any
-	seen        []any            // keys and until
-	last        map[string]int64 // by name, when its last change came
+	bad         map[notification.Reason]int64 // bytes of those
+	seen        []any                         // keys and until
+	last        map[string]int64              // by name, when its last change came
 	deliveries  []any
 	lifecycle   []any
 	hooks       []func()
@@ -35,9 +36,10 @@ func (b *batch) add(row *stored, f fate, wish *wishEntry) {
 	switch {
 	case f.reason != "":
 		if b.quarantined == nil {
-			b.quarantined = map[notification.Reason][]any{}
+			b.quarantined, b.bad = map[notification.Reason][]any{}, map[notification.Reason]int64{}
 		}
 		b.quarantined[f.reason] = append(b.quarantined[f.reason], row.ID)
+		b.bad[f.reason] += size
 		return
 	case f.state == stateRouted:
 		b.route(row, wish)
@@ -124,6 +126,17 @@ func (b *batch) writeLast(ctx context.Context, t *transaction) error {
 // quarantine moves rows out of what is forwarded.
 func (b *batch) quarantine(ctx context.Context, t *transaction) error {
 	for reason, ids := range b.quarantined {
+		n, size := int64(len(ids)), b.bad[reason]
+		if b.store.quarantineFull(count{n, size}) {
+			if err := t.execIn(ctx, `DELETE FROM notification WHERE id IN (?)`, ids); err != nil {
+				return err
+			}
+			t.afterCommit(func() {
+				b.store.metrics.drop(reason, int(n))
+				b.store.cfg.Verdict("quarantined", reason, int(n))
+			})
+			continue
+		}
 		if err := t.execIn(ctx, `INSERT INTO quarantine (id, reason, name, gen, subscription_id, tenant,
 			received_at, kind, origin, type, evidence, post_id, item, quarantined_at)
 			SELECT id, CAST(? AS TEXT), name, gen, subscription_id, tenant,
@@ -134,9 +147,8 @@ func (b *batch) quarantine(ctx context.Context, t *transaction) error {
 		if err := t.execIn(ctx, `DELETE FROM notification WHERE id IN (?)`, ids); err != nil {
 			return err
 		}
-		n := int64(len(ids))
 		t.afterCommit(func() {
-			b.store.tally.addQuarantine(reason, n)
+			b.store.tally.addQuarantine(reason, n, size)
 			b.store.cfg.Verdict("quarantined", reason, int(n))
 		})
 	}

@@ -26,6 +26,10 @@ type Config struct {
 	// Lifecycle items may go a tenth beyond, operational events without end.
 	MaxBacklogRows, MaxBacklogBytes int64
 
+	// MaxQuarantineRows and MaxQuarantineBytes bound the quarantine. What is
+	// beyond is counted and not kept.
+	MaxQuarantineRows, MaxQuarantineBytes int64
+
 	// SeenWindow is how long evidence of an item is kept, 6 h by default:
 	// Graph sends one again for 4 h.
 	SeenWindow time.Duration
@@ -128,6 +132,7 @@ func (c Config) Validate() error {
 	}
 	for name, value := range map[string]int64{
 		"MaxBacklogRows": c.MaxBacklogRows, "MaxBacklogBytes": c.MaxBacklogBytes,
+		"MaxQuarantineRows": c.MaxQuarantineRows, "MaxQuarantineBytes": c.MaxQuarantineBytes,
 		"MaxBytes": c.MaxBytes, "SeenWindow": int64(c.SeenWindow), "HoldFor": int64(c.HoldFor),
 		"OutageAfter":     int64(c.OutageAfter),
 		"RetainDelivered": int64(c.RetainDelivered), "RetainDeadLetters": int64(c.RetainDeadLetters),

@@ -16,6 +16,7 @@ import (
 type metrics struct {
 	commit prometheus.Histogram
 	gaps   *prometheus.CounterVec
+	drops  *prometheus.CounterVec
 	term   prometheus.Gauge
 
 	mu     sync.Mutex
@@ -38,6 +39,13 @@ func newMetrics() *metrics {
 			Help: "The newest term that the store has issued.",
 		}),
 	}
+	m.drops = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "graphsubd_quarantine_dropped_total",
+		Help: "Items that were not forwarded and not kept either, because the quarantine was full.",
+	}, []string{"reason"})
+	for _, reason := range notification.Reasons() {
+		m.drops.WithLabelValues(string(reason))
+	}
 	for _, cause := range graph.GapCauses() {
 		m.gaps.WithLabelValues(string(cause))
 	}
@@ -50,12 +58,17 @@ func (m *metrics) register(registerer prometheus.Registerer, t *tally, size func
 		Name: "graphsubd_store_bytes",
 		Help: "Size of the database with its log.",
 	}, func() float64 { return float64(size()) })
-	for _, collector := range []prometheus.Collector{m.commit, m.gaps, m.term, bytes, newTallyCollector(t, m)} {
+	for _, collector := range []prometheus.Collector{m.commit, m.gaps, m.drops, m.term, bytes, newTallyCollector(t, m)} {
 		if err := registerer.Register(collector); err != nil {
 			return fmt.Errorf("register the store's metrics: %w", err)
 		}
 	}
 	return nil
+}
+
+// drop counts items that the quarantine had no room for.
+func (m *metrics) drop(reason notification.Reason, n int) {
+	m.drops.WithLabelValues(string(reason)).Add(float64(n))
 }
 
 func (m *metrics) setOldest(oldest map[string]time.Time) {

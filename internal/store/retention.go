@@ -60,11 +60,12 @@ func (s *Store) removeDead(ctx context.Context, t *transaction, now time.Time) (
 
 func (s *Store) removeQuarantined(ctx context.Context, t *transaction, now time.Time) (n int64, err error) {
 	err = t.query(ctx, `DELETE FROM quarantine WHERE id IN (SELECT id FROM quarantine
-		WHERE quarantined_at < ? ORDER BY quarantined_at LIMIT ?) RETURNING reason`, func(rows cursor) error {
+		WHERE quarantined_at < ? ORDER BY quarantined_at LIMIT ?) RETURNING reason, length(item)`, func(rows cursor) error {
 		var reason notification.Reason
-		err := rows.Scan(&reason)
+		var size int64
+		err := rows.Scan(&reason, &size)
 		n++
-		t.afterCommit(func() { s.tally.addQuarantine(reason, -1) })
+		t.afterCommit(func() { s.tally.addQuarantine(reason, -1, -size) })
 		return err
 	}, micros(now.Add(-s.cfg.RetainDeadLetters)), retainRows)
 	return n, err

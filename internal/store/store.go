@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,9 @@ type Store struct {
 	reader  *reader
 	tally   *tally
 	metrics *metrics
-	ids     *idSource
+	// quarantineWasFull is to log the change only.
+	quarantineWasFull atomic.Bool
+	ids               *idSource
 	// router is used inside of transactions that have entered it.
 	router *router
 

@@ -32,6 +32,7 @@ type counts struct {
 	pending    map[string]*count // deliveries by sink
 	dead       map[string]int64  // deliveries by sink
 	quarantine map[notification.Reason]int64
+	kept       int64 // bytes in the quarantine
 }
 
 func newCounts() *counts {
@@ -57,6 +58,7 @@ func (c *counts) add(other *counts) {
 	for reason, n := range other.quarantine {
 		c.quarantine[reason] += n
 	}
+	c.kept += other.kept
 }
 
 // names gives the same names with nothing counted.
@@ -137,11 +139,12 @@ func readCounts(ctx context.Context, r *reader) (*counts, error) {
 			c.dead[sink] = n
 			return err
 		}},
-		{`SELECT reason, count(*) FROM quarantine GROUP BY reason`, func(row cursor) error {
+		{`SELECT reason, count(*), CAST(sum(length(item)) AS BIGINT) FROM quarantine GROUP BY reason`, func(row cursor) error {
 			var reason notification.Reason
-			var n int64
-			err := row.Scan(&reason, &n)
+			var n, bytes int64
+			err := row.Scan(&reason, &n, &bytes)
 			c.quarantine[reason] = n
+			c.kept += bytes
 			return err
 		}},
 	} {
@@ -187,8 +190,19 @@ func (t *tally) addPending(sink string, rows, bytes int64) {
 
 func (t *tally) addDead(sink string, n int64) { t.change(&counts{dead: map[string]int64{sink: n}}) }
 
-func (t *tally) addQuarantine(reason notification.Reason, n int64) {
-	t.change(&counts{quarantine: map[notification.Reason]int64{reason: n}})
+func (t *tally) addQuarantine(reason notification.Reason, rows, bytes int64) {
+	t.change(&counts{quarantine: map[notification.Reason]int64{reason: rows}, kept: bytes})
+}
+
+// quarantined is how much is kept there.
+func (t *tally) quarantined() count {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := count{bytes: t.counts.kept}
+	for _, n := range t.counts.quarantine {
+		sum.rows += n
+	}
+	return sum
 }
 
 // unrouted is how many rows are in a state that the router has yet to end.

@@ -19,6 +19,8 @@ func receivingCases() map[string]func(*world) {
 		"AppendKeepsEveryField":    appendKeepsEveryField,
 		"AppendFromMany":           appendFromMany,
 		"AppendQuarantines":        appendQuarantines,
+		"QuarantineBoundedByRows":  quarantineIsBounded(store.Config{MaxQuarantineRows: 2}),
+		"QuarantineBoundedByBytes": quarantineIsBounded(store.Config{MaxQuarantineBytes: int64(len(change(1).Item)) * 5 / 2}),
 		"AppendIsBoundedByRows":    appendIsBoundedByRows,
 		"AppendIsBoundedByBytes":   appendIsBoundedByBytes,
 		"AppendAfterItsContext":    appendAfterItsContext,
@@ -106,6 +108,32 @@ func appendQuarantines(w *world) {
 	equal(t, "malformed", got[notification.ReasonMalformed], 1)
 	w.reopen()
 	equal(t, "after reopening", w.quarantined()[notification.ReasonBadClientState], 2)
+}
+
+// A full quarantine takes nothing more, from the receiver or from the router,
+// and holds up nothing that is good, until retention has made room.
+func quarantineIsBounded(cfg store.Config) func(*world) {
+	return func(w *world) {
+		t := w.t
+		cfg.RetainDeadLetters, cfg.PollInterval = 100*time.Millisecond, time.Millisecond
+		w.begin(cfg)
+		bad, stranger := change(1), change(3)
+		bad.Reason = notification.ReasonBadClientState
+		stranger.TenantID = "ffffffff-ffff-4fff-8fff-ffffffffffff"
+		w.append(bad)
+		w.append(bad)
+		w.append(bad, change(2), bad)
+		w.append(bad)
+		w.append(stranger)
+		w.route()
+		sameItems(t, w.claim(sinkA), change(2))
+		got := w.quarantined()
+		equal(t, "kept", got[notification.ReasonBadClientState], 2)
+		equal(t, "kept by the router", got[notification.ReasonWrongTenant], 0)
+		equal(t, "not routed", w.stats().New, 0)
+		w.run()
+		eventually(t, "retention makes room", func() bool { return w.quarantined()[notification.ReasonBadClientState] == 0 })
+	}
 }
 
 func appendIsBoundedByRows(w *world) {
