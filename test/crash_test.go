@@ -11,20 +11,29 @@ import (
 // a hundred.
 const crashes = 5
 
-func TestCrashSQLite(t *testing.T) {
+// TestCase has the cases that need a process.
+func TestCase(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
-		t.Skip("SHORT: injecting faults needs strace")
+		t.Skip("SHORT: faults need strace, and time-outs their time")
 	}
+	t.Run("A30", caseA30)
+	t.Run("A34", func(t *testing.T) {
+		t.Parallel()
+		t.Run("SQLite", crashSQLite)
+		t.Run("PostgreSQL", crashPostgres)
+	})
+}
+
+func crashSQLite(t *testing.T) {
 	t.Parallel()
 	if o := crash.SQLite(t, crashes); o.Lost > 0 || o.Acknowledged < crashes {
 		t.Errorf("%+v", o)
 	}
 }
 
-func TestCrashPostgres(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SHORT: what a killed replica had claimed is free after a minute")
-	}
+// crashPostgres takes a minute, until what a killed replica had claimed is free.
+func crashPostgres(t *testing.T) {
 	t.Parallel()
 	server, err := postgres.Use(t.Context())
 	if err != nil {

@@ -11,15 +11,17 @@ import (
 	"github.com/graphsubd/graphsubd/internal/store/storetest"
 )
 
-func TestConformanceOfSQLite(t *testing.T) {
-	storetest.RunTests(t, func(t *testing.T) storetest.Opener {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), "store.db")
-		return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
-			cfg.Path = path
-			return store.Open(ctx, cfg)
-		}
-	})
+func TestConformanceOfSQLite(t *testing.T) { storetest.RunTests(t, newFile) }
+
+func TestCase(t *testing.T) { storetest.RunCases(t, newFile) }
+
+func newFile(t *testing.T) storetest.Opener {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.db")
+	return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
+		cfg.Path = path
+		return store.Open(ctx, cfg)
+	}
 }
 
 func TestConformanceOfPostgres(t *testing.T) {

@@ -71,6 +71,13 @@ func RunTests(t *testing.T, newDatabase func(t *testing.T) Opener) {
 	}
 }
 
+// RunCases runs the cases of the suite that others reported in public.
+func RunCases(t *testing.T, newDatabase func(t *testing.T) Opener) {
+	for name, test := range map[string]func(*world){"A31": routeDropsRepeats, "A35": routeHoldsUntilTheIDIsKnown} {
+		t.Run(name, func(t *testing.T) { test(&world{t: t, open: newDatabase(t)}) })
+	}
+}
+
 // The names of the world that most cases begin in: one wish with two sinks,
 // whose subscription exists.
 const (
