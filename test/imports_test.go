@@ -37,7 +37,7 @@ func arrows() []row {
 		{path: "internal/graph", only: []string{}},
 		{path: "internal/graph/msgraph", may: []string{"internal/graph"}},
 		{path: "internal/graph/graphsim"},
-		{path: "internal/notification", only: []string{"github.com/coreos/go-oidc/v3"}},
+		{path: "internal/notification", only: []string{"github.com/coreos/go-oidc/v3", "github.com/tidwall/gjson"}},
 		{path: "internal/store", may: []string{"internal/graph", "internal/notification"}},
 		{path: "internal/renewal", may: []string{"internal/graph"}},
 		{path: "internal/lease"},

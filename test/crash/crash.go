@@ -43,6 +43,8 @@ type victims struct {
 	sender    *load.Sender
 	random    *rand.Rand
 
+	// prepare, if set, is called when the store is there and nothing is sent.
+	prepare func()
 	// The two kinds of trouble with a store: each lasts until the function
 	// that it gives is called, or by itself for a while.
 	fullDisk, stalled func() (end func())
@@ -80,12 +82,19 @@ func Postgres(t harness.T, server *postgres.Server, kills int) Outcome {
 		v.services = append(v.services, s)
 	}
 	v.services[1].Rewrite("publicURL: http://"+v.services[1].Public, "publicURL: http://"+v.services[0].Public)
-	// The server's own words for a disk that is full.
+	// The server's own words for a disk that is full. The trigger is made
+	// before there is load, and only its function changes under it: that takes
+	// no lock that the service could be in the way of.
+	disk := func(body string) {
+		server.Exec(t, fmt.Sprintf(`CREATE OR REPLACE FUNCTION %s.disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s; END $$`, schema, body))
+	}
+	v.prepare = func() {
+		disk("RETURN NEW")
+		server.Exec(t, fmt.Sprintf(`CREATE TRIGGER disk BEFORE INSERT ON %[1]s.notification FOR EACH ROW EXECUTE FUNCTION %[1]s.disk()`, schema))
+	}
 	v.fullDisk = func() func() {
-		server.Exec(t, fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]s.full_disk() RETURNS trigger LANGUAGE plpgsql AS
-			$$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
-			CREATE TRIGGER full_disk BEFORE INSERT ON %[1]s.notification FOR EACH ROW EXECUTE FUNCTION %[1]s.full_disk()`, schema))
-		return func() { server.Exec(t, fmt.Sprintf(`DROP TRIGGER full_disk ON %s.notification`, schema)) }
+		disk("RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'")
+		return func() { disk("RETURN NEW") }
 	}
 	v.stalled = func() func() {
 		done := make(chan struct{})
@@ -119,6 +128,9 @@ func (v *victims) run(sim *harness.Simulator, kills int) Outcome {
 		}
 		return nil
 	})
+	if v.prepare != nil {
+		v.prepare()
+	}
 	ctx, stop := context.WithCancel(v.Context())
 	defer stop()
 	sent := make(chan int64, 1)
