@@ -33,9 +33,10 @@ type ServerTLS struct {
 }
 
 // places is l without the values of its secrets.
-func (l Listen) places() Listen {
-	l.Public.TLS, l.Admin.TLS = l.Public.TLS.places(), l.Admin.TLS.places()
-	return l
+func (l *Listen) places() Listen {
+	without := *l
+	without.Public.TLS, without.Admin.TLS = l.Public.TLS.places(), l.Admin.TLS.places()
+	return without
 }
 
 func (t *ServerTLS) places() *ServerTLS {

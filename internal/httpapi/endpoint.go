@@ -53,7 +53,7 @@ func (a *answers) add(other answers) {
 }
 
 // ratio is the share of slow answers.
-func (a answers) ratio() float64 { return share(a.slow, a.all) }
+func (a *answers) ratio() float64 { return share(a.slow, a.all) }
 
 func share(part, all int64) float64 {
 	if all == 0 {

@@ -22,7 +22,7 @@ func FuzzHandshake(f *testing.F) {
 	}
 	r := newRig(f, nil)
 	f.Fuzz(func(t *testing.T, query string) {
-		request := httptest.NewRequest(http.MethodPost, r.path(), http.NoBody)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.path(), http.NoBody)
 		request.URL.RawQuery = query
 		answer := httptest.NewRecorder()
 		r.ServeHTTP(answer, request)
@@ -47,7 +47,7 @@ func FuzzForwarded(f *testing.F) {
 		c.AllowedSources = []netip.Prefix{netip.MustParsePrefix("20.20.32.0/19")}
 	})
 	f.Fuzz(func(t *testing.T, header string) {
-		request := httptest.NewRequest(http.MethodPost, r.path(), strings.NewReader(`{"value":[]}`))
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.path(), strings.NewReader(`{"value":[]}`))
 		request.RemoteAddr = "10.1.1.1:1"
 		request.Header["X-Forwarded-For"] = []string{header}
 		answer := httptest.NewRecorder()

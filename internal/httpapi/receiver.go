@@ -76,7 +76,10 @@ func NewReceiver(cfg Config, keys *notification.Keys, inbox inbox) (*Receiver, e
 		refusals: rate.Sometimes{Interval: refusalLogInterval},
 		events:   map[string]bool{},
 	}
-	r.metrics, err = newMetrics(cfg.Registerer, func() float64 { return r.endpoint.recent(time.Now()).ratio() })
+	r.metrics, err = newMetrics(cfg.Registerer, func() float64 {
+		recent := r.endpoint.recent(time.Now())
+		return recent.ratio()
+	})
 	if err != nil {
 		return nil, fmt.Errorf("receiver: register metrics: %w", err)
 	}
@@ -143,8 +146,9 @@ func (r *Receiver) forbid(w http.ResponseWriter, req *http.Request) {
 	leaveBody(w, req)
 	r.metrics.count(VerdictRefused, notification.Reason(graph.ReasonForbidden), 1)
 	client, _ := r.sources.client(req)
+	ctx := req.Context()
 	r.refusals.Do(func() {
-		r.log.WarnContext(req.Context(), "request is not from an allowed source", "remote_address", client.String())
+		r.log.WarnContext(ctx, "request is not from an allowed source", "remote_address", client.String())
 	})
 	http.Error(w, http.StatusText(http.StatusForbidden), http.StatusForbidden)
 }

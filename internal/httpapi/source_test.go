@@ -50,7 +50,7 @@ func TestAllowedSources(t *testing.T) {
 				if handshake {
 					path, want = path+"?validationToken=tok", http.StatusOK
 				}
-				request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(collection(r.item(t, nil))))
+				request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(collection(r.item(t, nil))))
 				request.RemoteAddr = test.peer
 				for _, line := range test.forwarded {
 					request.Header.Add("X-Forwarded-For", line)

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -43,7 +44,7 @@ func main() {
 
 // bare serves the handler that everything is compared with.
 func bare() error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -79,8 +80,13 @@ func run(t harness.T) {
 	b.figure("ingest_bare_rps", "POST/s")
 	for _, prefix := range []string{"", "pg_"} {
 		for _, f := range [][2]string{
-			{"ingest_durable_rps", "POST/s"}, {"ingest_ratio", "ratio"}, {"ingest_ratio_draining", "ratio"},
-			{"ingest_drain_s", "s"}, {"ingest_items_rps_batch20", "items/s"}, {"ingest_rss_mb", "MiB"}, {"ingest_p99_ms", "ms"},
+			{"ingest_durable_rps", "POST/s"},
+			{"ingest_ratio", "ratio"},
+			{"ingest_ratio_draining", "ratio"},
+			{"ingest_drain_s", "s"},
+			{"ingest_items_rps_batch20", "items/s"},
+			{"ingest_rss_mb", "MiB"},
+			{"ingest_p99_ms", "ms"},
 		} {
 			b.figure(prefix+f[0], f[1])
 		}
