@@ -26,7 +26,7 @@ GOLANGCI_VERSION := $(shell sed -n 's|^.*github.com/golangci/golangci-lint/v2 \(
 TOOL_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/graphsubd/tools
 GOLANGCI_LINT := $(TOOL_CACHE)/golangci-lint-$(GOLANGCI_VERSION)
 
-FUZZTIME ?= 30s
+FUZZTIME ?= 1m
 
 .PHONY: help
 help: ## Say what there is.
@@ -97,7 +97,7 @@ crash: build ## Kill the binary 200 times while notifications arrive, and look f
 	@$(GO_STATIC) go run ./test/crash/cmd
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz test for FUZZTIME, 30s unless set.
+fuzz: ## Run each fuzz test for FUZZTIME, a minute unless set.
 	@found=$$(grep -roE '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' cmd internal test | sed -E 's|^(.*)/[^/]*:func (.*)$$|\1 \2|' || true)
 	[[ -n $$found ]] || { echo 'make fuzz: there is no fuzz test' >&2; exit 1; }
 	while read -r dir name; do
