@@ -42,6 +42,7 @@ func TestRestartAfterAWeekend(t *testing.T) {
 	for _, name := range []string{"inbox", "calendar"} {
 		w.get(name, func(s *admin.Subscription) bool { return s.State == "active" })
 	}
+	w.waitForNote(0)
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +58,6 @@ func TestRestartAfterAWeekend(t *testing.T) {
 		if _, err := db.ExecContext(t.Context(), statement, weekend.Microseconds()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	var noted int64
-	if err := db.QueryRowContext(t.Context(), `SELECT at FROM receiving`).Scan(&noted); err != nil || noted <= 0 {
-		t.Fatalf("the process noted %d, %v", noted, err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -92,4 +89,65 @@ func TestRestartAfterAWeekend(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// noted reads when it was noted last that notifications can be accepted.
+func (w *world) noted() (at int64) {
+	w.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, "data", "graphsubd.db"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if err := db.QueryRowContext(w.t.Context(), `SELECT at FROM receiving`).Scan(&at); err != nil {
+		w.t.Fatal(err)
+	}
+	return at
+}
+
+// waitForNote waits until it is noted again after an instant.
+func (w *world) waitForNote(after int64) {
+	w.t.Helper()
+	eventually(w.t, func() error {
+		if at := w.noted(); at <= after {
+			return fmt.Errorf("noted at %d, want later than %d", at, after)
+		}
+		return nil
+	})
+}
+
+// With the keys lost every notification is refused, so what nobody delivers
+// again has to be found later.
+func TestLostKeysAreAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, settings, map[string]string{})
+	w.get("inbox", func(s *admin.Subscription) bool { return s.State == "active" })
+	w.waitForNote(0)
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	before := w.noted()
+	restart := func() {
+		cfg, err := w.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		public, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", w.app.Addresses().Public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.serve(cfg, public)
+		w.get("inbox", func(s *admin.Subscription) bool { return s.State == "active" })
+	}
+	w.env["SIGNING_KEY"] = strings.Repeat("x", 40)
+	restart()
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if at := w.noted(); at != before {
+		t.Errorf("noted at %d while all was refused, before it was %d", at, before)
+	}
+	delete(w.env, "SIGNING_KEY")
+	restart()
+	w.waitForNote(before)
 }

@@ -31,6 +31,9 @@ type fakeGraph struct {
 	// after may lose the answer of a call that took effect.
 	after func(op graph.Operation) error
 
+	// judge may refuse a lifetime that is asked for; nil refuses none.
+	judge func(op graph.Operation, asked time.Duration) error
+
 	mu    sync.Mutex
 	life  time.Duration // the most that is granted
 	ahead time.Duration // of our clock
@@ -77,6 +80,9 @@ func gone(op graph.Operation) error {
 
 func (f *fakeGraph) Create(ctx context.Context, sub graph.Subscription) (graph.Subscription, error) {
 	err := f.call(ctx, graph.OperationCreate, "", func() error {
+		if err := f.refuse(graph.OperationCreate, sub.ExpiresAt); err != nil {
+			return err
+		}
 		f.next++
 		sub.ID = fmt.Sprintf("s%d", f.next)
 		sub.ExpiresAt = f.grant(sub.ExpiresAt)
@@ -84,6 +90,13 @@ func (f *fakeGraph) Create(ctx context.Context, sub graph.Subscription) (graph.S
 		return nil
 	})
 	return sub, err
+}
+
+func (f *fakeGraph) refuse(op graph.Operation, until time.Time) error {
+	if f.judge == nil {
+		return nil
+	}
+	return f.judge(op, until.Sub(f.now()))
 }
 
 func (f *fakeGraph) now() time.Time { return time.Now().Add(f.ahead) }
@@ -104,6 +117,9 @@ func (f *fakeGraph) Renew(ctx context.Context, id string, r graph.Renewal) (sub 
 		found, ok := f.live[id]
 		if !ok {
 			return gone(graph.OperationRenew)
+		}
+		if err := f.refuse(graph.OperationRenew, r.ExpiresAt); err != nil {
+			return err
 		}
 		found.ExpiresAt = f.grant(r.ExpiresAt)
 		f.live[id] = found
@@ -211,7 +227,8 @@ type fakeStore struct {
 	last      map[string]time.Time
 	receiving graph.Receiving // by default always, since long ago
 	looks     int             // for the last changes
-	onSave    func()          // called before each change that is saved, nil for nothing; guarded by mu
+	lookTakes time.Duration
+	onSave    func() // called before each change that is saved, nil for nothing; guarded by mu
 }
 
 func newFakeStore() *fakeStore {
@@ -344,6 +361,7 @@ func (f *fakeStore) TellOutages(_ context.Context, term int64, limit int) (told 
 }
 
 func (f *fakeStore) LastNotifications(context.Context) (last map[string]time.Time, err error) {
+	time.Sleep(f.lookTakes)
 	err = f.do(0, func() { last = maps.Clone(f.last); f.looks++ })
 	return last, err
 }

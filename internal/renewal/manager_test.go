@@ -470,6 +470,36 @@ func TestLimitIsOfOneTenantAndForATime(t *testing.T) {
 	})
 }
 
+// A limit that has become old costs one refused call where it still holds, and
+// nothing lapses.
+func TestLimitThatStillHoldsIsLearnedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 48 * time.Hour
+		g, s := newFakeGraph(most), newFakeStore()
+		var refused atomic.Int64
+		g.judge = func(op graph.Operation, asked time.Duration) error {
+			if asked <= most {
+				return nil
+			}
+			refused.Add(1)
+			return answered(op, 400, "ExtensionError", "Subscription expiration can only be 2880 minutes in the future.")
+		}
+		w := newWorld(t, g, s, wish("a"))
+		led(t, w, 75*24*time.Hour)
+		if n := refused.Load(); n != 3 || len(s.limits) != 3 {
+			t.Errorf("%d refused in 75 days, learned %v; want one for each 30 days begun", n, s.limits)
+		}
+		if ids := g.ids(); len(ids) != 1 || ids[0] != "s1" {
+			t.Errorf("live %v", ids)
+		}
+		for _, limit := range s.limits {
+			if limit.Lifetime != most {
+				t.Errorf("learned %+v", limit)
+			}
+		}
+	})
+}
+
 func TestTenantThatIsNotConfiguredIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFakeGraph(week), newFakeStore()

@@ -23,6 +23,8 @@ type silence struct {
 // forgets nor invents it.
 func (t *term) hear(ctx context.Context) {
 	if t.silence.busy {
+		// Not at once again and again while the store takes its time.
+		t.silence.at = time.Now().Add(silenceEvery)
 		return
 	}
 	t.silence.at = time.Time{}

@@ -92,6 +92,32 @@ func TestSilenceLooksRarely(t *testing.T) {
 	})
 }
 
+// A configuration that changes during a look makes the loop neither spin nor
+// forget to look again.
+func TestSilenceLooksOverAReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logBuffer{}
+		s := newFakeStore()
+		s.lookTakes = 10 * time.Second
+		w := newWorld(t, newFakeGraph(week), s, quiet("a"))
+		w.log.set(log)
+		w.lead()
+		time.Sleep(time.Second)
+		w.want(quiet("a"), quiet("b"))
+		time.Sleep(20 * time.Minute)
+		s.mu.Lock()
+		if s.looks > 3 {
+			t.Errorf("%d looks in twenty minutes", s.looks)
+		}
+		s.mu.Unlock()
+		time.Sleep(24 * time.Hour)
+		w.hears("a day after the creation of both", log, 2, 2)
+		if err := w.stop(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestSilenceOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFakeGraph(week), newFakeStore()
