@@ -31,6 +31,9 @@ func ask(t *testing.T, service *harness.Service, args ...string) (said string, c
 // TestMassDeletion takes 24 of 40 subscriptions out of the configuration:
 // nothing is deleted until somebody says so, and the rest goes on.
 func TestMassDeletion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SHORT: it takes a renewal of each subscription")
+	}
 	t.Parallel()
 	sim := harness.StartSimulator(t, "--time-scale", "600")
 	service := harness.NewService(t, sim, 40)

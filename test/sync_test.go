@@ -95,6 +95,9 @@ func TestFailingSync(t *testing.T) {
 // TestOlderBackupPutBack restores a copy of the store from before a
 // subscription was made anew: nothing is made twice, and the gap is told.
 func TestOlderBackupPutBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SHORT: it takes two renewals of each subscription")
+	}
 	t.Parallel()
 	// Twelve hours pass in 36 seconds: the copy is put back well before what it
 	// names expires, also where the machine is busy.

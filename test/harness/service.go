@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -176,15 +175,4 @@ func (s *Service) Metric(name, value string) error {
 		return fmt.Errorf("%s is not %s", name, value)
 	}
 	return nil
-}
-
-// FreeAddress gives an address on loopback that was free a moment ago.
-func FreeAddress(t T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
