@@ -142,8 +142,11 @@ func TestClosedIdleConnectionIsNoFailure(t *testing.T) {
 	t.Parallel()
 	c := newConsumer(t, nil, func(s *httptest.Server) {
 		s.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+			// The last one may be closed by the end of the server too.
 			if state == http.StateIdle {
-				mustClose(t, conn)
+				if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+					t.Error(err)
+				}
 			}
 		}
 		s.Start()
