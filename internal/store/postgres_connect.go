@@ -100,8 +100,14 @@ func (p *Postgres) address() (*url.URL, error) {
 	return address, nil
 }
 
+// loginTimeout bounds how long a password may take. A pool's connections are
+// made under no deadline of a caller, so one that hangs would hold its place.
+const loginTimeout = 10 * time.Second
+
 // login gives a connection the user and the password of the moment.
 func (s *pgSettings) login(ctx context.Context, c *pgx.ConnConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
+	defer cancel()
 	address, err := s.postgres.address()
 	if err != nil {
 		return err
@@ -120,15 +126,35 @@ func (s *pgSettings) login(ctx context.Context, c *pgx.ConnConfig) error {
 	return nil
 }
 
+// validate refuses a connection on which nothing can be written, or on which
+// what is written may be lost. After a failover a name may lead to the former
+// primary for a while, or to a server with other settings, and a connection to
+// it would be kept.
+func validate(ctx context.Context, conn *pgconn.PgConn) error {
+	results, err := conn.Exec(ctx, `SELECT current_setting('transaction_read_only'), current_setting('fsync'),
+		current_setting('synchronous_commit')`).ReadAll()
+	if err != nil {
+		return err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return errors.New("the server says nothing of itself")
+	}
+	row := results[0].Rows[0]
+	switch {
+	case string(row[0]) == "on":
+		return errors.New("the server is read only")
+	case string(row[1]) == "off", string(row[2]) == "off":
+		return fmt.Errorf("%w: fsync is %s and synchronous_commit is %s, so a crash loses what was acknowledged: set both to on",
+			ErrUnsafe, row[1], row[2])
+	}
+	return nil
+}
+
 // pool makes a pool, which connects when it is used.
 func (s *pgSettings) pool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
 	config := s.config.Copy()
 	config.MaxConns, config.MinConns = conns, 0
-	if config.ConnConfig.ValidateConnect == nil {
-		// After a failover a name may lead to the former primary for a while. A
-		// connection to it would be kept, and fail each write.
-		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	}
+	config.ConnConfig.ValidateConnect = validate
 	// The pool's helper outlives the call that made it: Close ends it.
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {

@@ -276,3 +276,55 @@ func TestReceivedByTheClockOfTheDatabase(t *testing.T) {
 		t.Errorf("%d rows are held, want 1", n)
 	}
 }
+
+// A setting that is changed later loses nothing that is acknowledged.
+func TestUnsafeSettingLater(t *testing.T) {
+	srv, err := postgres.Start(t.Context(), postgres.Options{})
+	have(t, err)
+	t.Cleanup(func() {
+		if err := srv.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := replica(t, at(srv.URL()), store.Config{})
+	seed(t, s)
+	have(t, s.Append(t.Context(), rowsOf(1)))
+	srv.Exec(t, `ALTER DATABASE postgres SET synchronous_commit = off`)
+	srv.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'graphsubd'`)
+	eventually(t, "nothing is taken", func() bool { return containsText(s.Append(t.Context(), rowsOf(1)), "synchronous_commit is off") })
+	srv.Exec(t, `ALTER DATABASE postgres RESET synchronous_commit`)
+	have(t, s.Append(t.Context(), rowsOf(1)))
+}
+
+// A token that never comes costs its own time and not the place of a connection.
+func TestTokenThatHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SHORT: it waits for a time-out")
+	}
+	srv, address, caFile := secured(t)
+	srv.Exec(t, `CREATE ROLE token LOGIN SUPERUSER PASSWORD 'right'`)
+	var hang atomic.Bool
+	where := &store.Postgres{
+		URL: func() (string, error) { return address, nil }, CAFile: caFile,
+		Password: func(ctx context.Context) (string, error) {
+			if hang.Load() {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return "right", nil
+		},
+	}
+	s := replica(t, where, store.Config{})
+	seed(t, s)
+	hang.Store(true)
+	srv.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'graphsubd'`)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	for range 3 {
+		if err := s.Append(ctx, rowsOf(1)); err == nil {
+			t.Fatal("stored without a connection")
+		}
+	}
+	hang.Store(false)
+	eventually(t, "it goes on", func() bool { return s.Append(t.Context(), rowsOf(1)) == nil })
+}

@@ -65,7 +65,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // load reads what the store keeps in memory.
 func (s *Store) load(ctx context.Context) (err error) {
 	if err := s.tally.load(ctx, s.reader); err != nil {
-		return err
+		if !s.engine.shared() {
+			return err
+		}
+		// A long backlog takes long to count. It shrinks only while a process
+		// runs, and is counted again every second.
+		s.cfg.Logger.WarnContext(ctx, "backlog not counted yet, starting without its bound", "error", err)
 	}
 	if !s.engine.shared() {
 		if err := s.ids.follow(ctx, s.reader); err != nil {
