@@ -58,7 +58,8 @@ func TestTwoReplicasOnPostgres(t *testing.T) {
 	first.Start()
 	harness.Eventually(t, 60*time.Second, func() error { return want("queued", sim.Counts().Queued, 0) })
 	acknowledged := sim.Counts().Acknowledged
-	harness.Eventually(t, 60*time.Second, func() error {
+	// A claim that was under way when its process ended is free after a minute.
+	harness.Eventually(t, 120*time.Second, func() error {
 		events := first.Events()
 		for id, times := range second.Events() {
 			events[id] += times
