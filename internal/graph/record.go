@@ -48,6 +48,9 @@ type Record struct {
 	// Ambiguous says that a create was sent whose outcome is not known, so
 	// that a listing has to come before another.
 	Ambiguous bool
+	// Held says that what would be done next waits for a person, as part of a
+	// mass change. Reason may tell of something else that stands in the way.
+	Held bool
 	// What follows is not stored: after a restart the next call asks anew.
 	//
 	// Checks counts the GETs that a doubt about its existence has asked for.

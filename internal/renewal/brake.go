@@ -80,30 +80,39 @@ func (g *gate) recent(now time.Time, window time.Duration) int {
 
 // guarded gives what may be done with an entry, and when to look again. gated
 // says that the action has to pass the gate first.
-func (t *term) guarded(ctx context.Context, now time.Time, e *entry) (action Action, wake time.Time, gated bool) {
+func (t *term) guarded(now time.Time, e *entry) (action Action, wake time.Time, gated bool) {
 	s := t.situation(e)
-	marked := e.record.Reason == graph.ReasonMassChangeHeld
-	if !e.held && !e.passed && !marked {
+	if !e.held && !e.passed {
 		action, wake = DecideOne(now, s)
 		return action, wake, massive(s, action, t.replaces(e))
 	}
-	// What it would come to, whatever stands in its way now.
-	free := s
-	free.MayCreate, free.MayDelete = true, true
-	want, _ := DecideOne(now, free)
-	wanted := massive(free, want, t.replaces(e))
 	switch {
-	case e.held && !wanted:
-		t.release(ctx, e)
-		s = t.situation(e)
+	case t.wanted(now, e, s):
 	case e.held:
-	case marked && !wanted:
-		t.mark(ctx, e, "")
-	case !wanted && e.record.ID != "":
-		e.passed = false // what was let pass is not wanted any more
+		t.release(e)
+		s = t.situation(e)
+	case e.record.ID != "":
+		e.passed = false
 	}
 	action, wake = DecideOne(now, s)
 	return action, wake, !e.passed && massive(s, action, t.replaces(e))
+}
+
+// wanted says whether what was held or let pass is still what an entry comes
+// to, whatever stands in its way now. It is as long as a look at Graph has to
+// come first.
+func (t *term) wanted(now time.Time, e *entry, s Situation) bool {
+	s.MayCreate, s.MayDelete = true, true
+	action, at := DecideOne(now, s)
+	if action.Verb == Wait && at.Before(Never()) {
+		action, _ = DecideOne(at, s)
+	}
+	switch action.Verb {
+	case List, Inspect, Seek:
+		return true
+	case Wait, Create, Renew, Check, Adopt, Delete, Forget, Lapse:
+	}
+	return massive(s, action, t.replaces(e))
 }
 
 // replaces says that an entry without a subscription would take over from
@@ -140,24 +149,23 @@ func (t *term) open(ctx context.Context, now time.Time, tenant *tenant) {
 	case few && g.reloaded:
 		for _, e := range held {
 			g.pass(now, e)
-			t.release(ctx, e)
+			t.release(e)
+			t.wake(now, e)
 		}
 	}
-	// One that is being stored is looked at when it has landed.
+	// One that is busy is looked at when its job has landed.
 	g.reloaded = g.reloaded && slices.ContainsFunc(held, func(e *entry) bool { return e.held && e.busy })
 	if len(g.waiting) == 0 {
 		return
 	}
 	if len(held) == 0 {
-		t.log.WarnContext(ctx, "more subscriptions would be deleted or made anew at once than is done unasked, so it is held; renewals go on: "+
-			"look at it with graphsubd plan, and correct the configuration, or release it with graphsubd plan --approve",
-			"tenant", tenant.Name, "held", len(g.waiting), "limit", massLimit(t.alive(tenant), tenant.policy))
+		t.tellHold(tenant, len(g.waiting))
 	}
 	for e := range g.waiting {
 		g.remove(e)
 		g.held++
 		e.held = true
-		t.mark(ctx, e, graph.ReasonMassChangeHeld)
+		t.mark(ctx, e)
 	}
 	t.countHeld()
 }
@@ -185,26 +193,45 @@ func (t *term) alive(tenant *tenant) (n int) {
 	return n
 }
 
-// mark gives a record a reason, and stores it.
-func (t *term) mark(ctx context.Context, e *entry, reason graph.Reason) {
+// mark says on an entry's record whether it is held, and stores that. Nothing
+// else may be under way for it.
+func (t *term) mark(ctx context.Context, e *entry) {
 	r := e.record
-	r.Reason, r.Detail = reason, ""
+	r.Held = e.held
+	switch {
+	case r.Held:
+		r.Reason, r.Detail = graph.ReasonMassChangeHeld, ""
+	case r.Reason == graph.ReasonMassChangeHeld:
+		r.Reason = ""
+	}
 	t.set(e, r)
 	t.keep(ctx, e)
 }
 
-// release ends the hold of one entry.
-func (t *term) release(ctx context.Context, e *entry) {
+// release ends the hold of one entry. Its record says so when it is looked at
+// next.
+func (t *term) release(e *entry) {
 	e.held = false
 	e.tenant.gate.held--
 	t.countHeld()
-	if e.record.Reason == graph.ReasonMassChangeHeld && !e.busy {
-		t.mark(ctx, e, "")
+}
+
+// takeHold has what another leader held stay held.
+func (t *term) takeHold(e *entry) {
+	if e.held = e.tenant != nil && e.record.Held; e.held {
+		e.tenant.gate.held++
 	}
 }
 
+// tellHold says that a person is needed.
+func (t *term) tellHold(tenant *tenant, held int) {
+	t.log.Warn("more subscriptions would be deleted or made anew at once than is done unasked, so it is held; renewals go on: "+
+		"look at it with graphsubd plan, and correct the configuration, or release it with graphsubd plan --approve",
+		"tenant", tenant.Name, "held", held, "limit", massLimit(t.alive(tenant), tenant.policy))
+}
+
 // approve releases what is held, if it is what the person has seen.
-func (t *term) approve(ctx context.Context, seen string) (released int, ok bool) {
+func (t *term) approve(now time.Time, seen string) (released int, ok bool) {
 	var held []*entry
 	var keys []graph.Key
 	for e := range t.all {
@@ -217,7 +244,8 @@ func (t *term) approve(ctx context.Context, seen string) (released int, ok bool)
 	}
 	for _, e := range held {
 		e.passed = true
-		t.release(ctx, e)
+		t.release(e)
+		t.wake(now, e)
 	}
 	return len(held), true
 }
@@ -230,10 +258,11 @@ func (t *term) countHeld() {
 	t.m.metrics.held.Set(float64(n))
 }
 
-// hold says on a record that was changed by a call that its end is held all the
+// hold says on a record that was changed by a call whether it is held all the
 // same.
 func hold(c *graph.Change, held bool) {
-	if held && c.Record.Reason == "" && !c.Forget {
+	c.Record.Held = held
+	if held && c.Record.Reason == "" {
 		c.Record.Reason = graph.ReasonMassChangeHeld
 	}
 }

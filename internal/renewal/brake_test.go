@@ -58,7 +58,7 @@ func (f *fakeStore) held() (n int, id string) {
 	defer f.mu.Unlock()
 	var keys []graph.Key
 	for key, r := range f.records {
-		if r.Reason == graph.ReasonMassChangeHeld {
+		if r.Held {
 			keys = append(keys, key)
 		}
 	}
@@ -116,6 +116,78 @@ func TestMassDeletionIsHeld(t *testing.T) {
 	})
 }
 
+// What is held is within the limit by itself; only the leader that held it knows
+// of what it had let pass before. It stays held all the same, also where the
+// record tells of another trouble by then, or where a look at Graph comes first.
+func TestHoldOutlivesItsLeader(t *testing.T) {
+	for name, c := range map[string]struct {
+		fewer        func(w *world, g *fakeGraph, s *fakeStore, from, to int) // takes those of the 40
+		after        int                                                      // alive at Graph
+		atOnce       bool
+		fault, blind bool // renewals fail, or listings
+	}{
+		"deletion": {fewer: func(w *world, _ *fakeGraph, _ *fakeStore, from, _ int) { w.want(wishesOf(from)...) }, after: 30},
+		"deletion while renewals fail": {
+			fewer: func(w *world, _ *fakeGraph, _ *fakeStore, from, _ int) { w.want(wishesOf(from)...) }, after: 30, fault: true,
+		},
+		"recreation": {fewer: func(_ *world, g *fakeGraph, s *fakeStore, from, to int) { s.tellRemoved(g, from, to) }, after: 35},
+		"recreation before a listing": {
+			fewer: func(_ *world, g *fakeGraph, s *fakeStore, from, to int) { s.tellRemoved(g, from, to) }, after: 25, atOnce: true, blind: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, s := newFakeGraph(week), newFakeStore()
+				w := newWorld(t, g, s, wishesOf(40)...)
+				led(t, w, time.Hour)
+				s.term++
+				w.lead() // and has not listed the tenant
+				time.Sleep(time.Hour)
+				want := 5
+				if c.atOnce {
+					want = 15
+					c.fewer(w, g, s, 25, 40)
+				} else {
+					c.fewer(w, g, s, 30, 40)
+					time.Sleep(time.Minute)
+					c.fewer(w, g, s, 25, 30)
+				}
+				time.Sleep(time.Minute)
+				if n, _ := s.held(); n != want || len(g.live) != c.after {
+					t.Fatalf("%d held, %d live", n, len(g.live))
+				}
+				if c.fault {
+					g.answer(refusing(graph.OperationRenew, answered(graph.OperationRenew, http.StatusForbidden, "x", "no"), always))
+					time.Sleep(5 * 24 * time.Hour)
+				}
+				if c.blind {
+					g.answer(refusing(graph.OperationList, answered(graph.OperationList, http.StatusServiceUnavailable, "x", "busy"), always))
+				}
+				for range 2 {
+					if err := w.stop(nil); err != nil {
+						t.Error(err)
+					}
+					s.term++
+					w.lead()
+					time.Sleep(time.Hour)
+				}
+				n, id := s.held()
+				if n != want || len(g.live) != c.after {
+					t.Errorf("%d held, %d live under another leader", n, len(g.live))
+				}
+				s.command(graph.CommandApprove, id)
+				time.Sleep(time.Minute)
+				if n, _ := s.held(); n != 0 || !strings.Contains(s.answers(), fmt.Sprintf("done: %d changes released", want)) {
+					t.Errorf("%d held after %q", n, s.answers())
+				}
+				if err := w.stop(nil); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // A mistake that is taken back leaves nothing behind.
 func TestHeldDeletionIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -132,6 +204,28 @@ func TestHeldDeletionIsTakenBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n, _ := s.held(); n != 0 || len(g.live) != 35 || g.count("create") != 40 {
 			t.Errorf("%d held, %d live, %d created", n, len(g.live), g.count("create"))
+		}
+		if err := w.stop(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What a person has approved needs no second approval because Graph was busy.
+func TestApprovalOutlivesRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := newFakeGraph(week), newFakeStore()
+		w := newWorld(t, g, s, wishesOf(40)...)
+		w.lead()
+		time.Sleep(time.Hour)
+		w.want()
+		time.Sleep(time.Minute)
+		g.answer(refusing(graph.OperationDelete, answered(graph.OperationDelete, http.StatusServiceUnavailable, "x", "busy"), first(60)))
+		_, id := s.held()
+		s.command(graph.CommandApprove, id)
+		time.Sleep(time.Hour)
+		if n, _ := s.held(); n != 0 || len(g.live) != 0 {
+			t.Errorf("%d held, %d live", n, len(g.live))
 		}
 		if err := w.stop(nil); err != nil {
 			t.Error(err)
@@ -199,11 +293,12 @@ func TestMassRecreationIsHeld(t *testing.T) {
 			w := newWorld(t, g, s, wishesOf(200)...)
 			w.lead()
 			time.Sleep(time.Hour)
-			g.mu.Lock()
-			clear(g.live)
-			g.mu.Unlock()
-			if told {
-				s.tellRemoved()
+			if !told {
+				g.mu.Lock()
+				clear(g.live)
+				g.mu.Unlock()
+			} else {
+				s.tellRemoved(g, 0, 200)
 			}
 			time.Sleep(6 * 24 * time.Hour)
 			n, id := s.held()
@@ -224,11 +319,16 @@ func TestMassRecreationIsHeld(t *testing.T) {
 	})
 }
 
-// tellRemoved has Graph say of every subscription that it is removed.
-func (f *fakeStore) tellRemoved() {
+// tellRemoved has Graph remove some subscriptions of wishesOf, and say so.
+func (f *fakeStore) tellRemoved(g *fakeGraph, from, to int) {
 	var items []graph.LifecycleItem
 	f.mu.Lock()
-	for key, r := range f.records {
+	for i := from; i < to; i++ {
+		key := graph.Key{Name: fmt.Sprintf("w%03d", i), Gen: "g"}
+		r := f.records[key]
+		g.mu.Lock()
+		delete(g.live, r.ID)
+		g.mu.Unlock()
 		items = append(items, graph.LifecycleItem{
 			ID: key.Name, Name: key.Name, Gen: key.Gen, SubscriptionID: r.ID, Event: "subscriptionRemoved", ReceivedAt: time.Now(),
 		})

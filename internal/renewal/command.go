@@ -10,9 +10,9 @@ import (
 
 // obey carries out commands and tells the store how that went. One whose result
 // is not stored is read again, and then fits no more: nothing is done twice.
-func (t *term) obey(ctx context.Context, commands []graph.Command) {
+func (t *term) obey(ctx context.Context, now time.Time, commands []graph.Command) {
 	for _, c := range commands {
-		state, result := t.carryOut(ctx, c)
+		state, result := t.carryOut(now, c)
 		t.log.InfoContext(ctx, "command carried out", "command", c.Action, "caller", c.By, "result", result)
 		t.job(ctx, func() func(time.Time) error {
 			err := t.m.cfg.Store.SettleCommand(ctx, t.id, c.ID, state, result)
@@ -26,11 +26,11 @@ func (t *term) obey(ctx context.Context, commands []graph.Command) {
 	}
 }
 
-func (t *term) carryOut(ctx context.Context, c graph.Command) (graph.CommandState, string) {
+func (t *term) carryOut(now time.Time, c graph.Command) (graph.CommandState, string) {
 	if c.Action != graph.CommandApprove {
 		return graph.CommandConflict, fmt.Sprintf("this version knows no command %q", c.Action)
 	}
-	released, ok := t.approve(ctx, c.Argument)
+	released, ok := t.approve(now, c.Argument)
 	if !ok {
 		return graph.CommandConflict, "what is held is not what was seen: look at it again"
 	}

@@ -44,7 +44,7 @@ func (t *term) lifecycle(ctx context.Context) {
 				return fatal(err)
 			}
 			t.reactAll(ctx, now, items)
-			t.obey(ctx, commands)
+			t.obey(ctx, now, commands)
 			return nil
 		}
 	})

@@ -87,7 +87,7 @@ func planOne(now time.Time, wish *graph.Wish, r graph.Record, gens []graph.Recor
 	} else {
 		at = now
 	}
-	step = Step{Key: r.Key(), Tenant: r.Tenant, Resource: r.Resource, At: at, Held: r.Reason == graph.ReasonMassChangeHeld}
+	step = Step{Key: r.Key(), Tenant: r.Tenant, Resource: r.Resource, At: at, Held: r.Held}
 	switch action.Verb {
 	case Create:
 		step.Kind = StepCreate

@@ -16,7 +16,7 @@ func TestPlan(t *testing.T) {
 		return graph.Record{Name: name, Gen: gen, ID: "id", State: graph.StateActive, RenewAt: now.Add(renewIn), ExpiresAt: now.Add(renewIn + time.Hour)}
 	}
 	held := live("over", "g", time.Minute)
-	held.Reason = graph.ReasonMassChangeHeld
+	held.Held = true
 	paused := wish("paused")
 	paused.Paused = true
 	lost := graph.Record{Name: "lost", Gen: "g", LostAt: now, State: graph.StateRecreating}

@@ -17,8 +17,9 @@ type entry struct {
 	action Action
 	// busy says that a job for it is under way; nothing else is started.
 	busy bool
-	// held says that its action waits for a person, and passed that it may be
-	// done, since it was let through or approved.
+	// held says that its action waits for a person, which its record says too
+	// as soon as nothing else is under way; passed says that it may be done,
+	// since it was let through or approved.
 	held, passed bool
 	// debt is what the store did not take yet, nil nearly always.
 	debt *debt

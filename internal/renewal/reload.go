@@ -80,7 +80,9 @@ func (t *term) take(now time.Time, p picture, first bool) {
 		}
 	}
 	for _, tenant := range t.tenants {
-		tenant.gate.reloaded = true
+		// What was held when another led stays so: it is not known here what
+		// that one had let pass.
+		tenant.gate.reloaded = !first
 	}
 	t.wishes = make(map[string]*graph.Wish, len(p.wishes))
 	for i := range p.wishes {
@@ -100,5 +102,11 @@ func (t *term) take(now time.Time, p picture, first bool) {
 	t.wakeAll(now)
 	if first {
 		t.log.Info("leading", "wishes", len(p.wishes), "records", len(p.records))
+		for _, tenant := range t.tenants {
+			if tenant.gate.held > 0 {
+				t.tellHold(tenant, tenant.gate.held)
+			}
+		}
+		t.countHeld()
 	}
 }

@@ -154,10 +154,11 @@ func (t *term) place(e *entry) {
 	if e.tenant != nil {
 		e.tenant.ready.remove(e)
 		e.tenant.gate.remove(e)
-		e.held, e.passed = false, false
 	}
 	told := e.orphan
 	e.tenant, e.orphan = to, to == nil
+	e.passed = false
+	t.takeHold(e)
 	t.rank(e)
 	if e.orphan && !told {
 		t.log.Warn("subscription of a tenant that is not configured is left alone",
@@ -241,11 +242,11 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 		t.consider(ctx, now, e)
 	}
 	wake := now.Add(longestSleep)
-	if e := t.agenda.first(); e != nil {
-		wake = earlier(wake, e.wake)
-	}
 	for _, tenant := range t.tenants {
 		wake = earlier(wake, t.dispatch(ctx, now, tenant))
+	}
+	if e := t.agenda.first(); e != nil {
+		wake = earlier(wake, e.wake)
 	}
 	for _, c := range chores {
 		if at := c.next(); !at.IsZero() {
@@ -265,9 +266,10 @@ func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 		t.considerOrphan(ctx, now, e)
 		return
 	}
-	action, wake, gated := t.guarded(ctx, now, e)
-	if e.busy {
-		return // it is being stored that it is not held any more
+	action, wake, gated := t.guarded(now, e)
+	if e.record.Held != e.held {
+		t.mark(ctx, e) // and looked at again when that is stored
+		return
 	}
 	e.action = action
 	if gated {
@@ -376,7 +378,6 @@ func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time
 		tenant.ready.remove(e)
 		if action, _ := DecideOne(now, t.situation(e)); action.Verb != e.action.Verb {
 			t.wake(now, e) // it waited so long that something else is due
-			wake = now
 			continue
 		}
 		tenant.writes.take(now)

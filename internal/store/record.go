@@ -24,12 +24,12 @@ func (s *Store) RecordsOf(ctx context.Context, name string) ([]graph.Record, err
 func (s *Store) records(ctx context.Context, which string, args ...any) ([]graph.Record, error) {
 	var records []graph.Record
 	err := s.reader.query(ctx, `SELECT name, gen, id, tenant, resource, state, reason, detail,
-		created_at, granted_at, expires_at, renew_at, attempt, next_at, ambiguous, lost_at, lost_cause, term
+		created_at, granted_at, expires_at, renew_at, attempt, next_at, ambiguous, held, lost_at, lost_cause, term
 		FROM subscription `+which, func(rows cursor) error {
 		var r graph.Record
 		var createdAt, grantedAt, expiresAt, renewAt, nextAt, lostAt int64
 		err := rows.Scan(&r.Name, &r.Gen, &r.ID, &r.Tenant, &r.Resource, &r.State, &r.Reason, &r.Detail,
-			&createdAt, &grantedAt, &expiresAt, &renewAt, &r.Attempt, &nextAt, &r.Ambiguous, &lostAt, &r.LostCause, &r.Term)
+			&createdAt, &grantedAt, &expiresAt, &renewAt, &r.Attempt, &nextAt, &r.Ambiguous, &r.Held, &lostAt, &r.LostCause, &r.Term)
 		r.CreatedAt, r.GrantedAt, r.ExpiresAt = instant(createdAt), instant(grantedAt), instant(expiresAt)
 		r.RenewAt, r.NextAt, r.LostAt = instant(renewAt), instant(nextAt), instant(lostAt)
 		records = append(records, r)
@@ -80,17 +80,17 @@ func (s *Store) putRecord(ctx context.Context, t *transaction, r *graph.Record, 
 		return formerID, err
 	}
 	_, err = t.exec(ctx, `INSERT INTO subscription (name, gen, id, tenant, resource, state, reason, detail,
-		created_at, granted_at, expires_at, renew_at, attempt, next_at, ambiguous, lost_at, lost_cause, term)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		created_at, granted_at, expires_at, renew_at, attempt, next_at, ambiguous, held, lost_at, lost_cause, term)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (name, gen) DO UPDATE SET id = excluded.id, tenant = excluded.tenant,
 		resource = excluded.resource, state = excluded.state, reason = excluded.reason, detail = excluded.detail,
 		created_at = excluded.created_at, granted_at = excluded.granted_at, expires_at = excluded.expires_at,
 		renew_at = excluded.renew_at, attempt = excluded.attempt, next_at = excluded.next_at,
-		ambiguous = excluded.ambiguous, lost_at = excluded.lost_at, lost_cause = excluded.lost_cause,
+		ambiguous = excluded.ambiguous, held = excluded.held, lost_at = excluded.lost_at, lost_cause = excluded.lost_cause,
 		term = excluded.term`,
 		r.Name, r.Gen, r.ID, r.Tenant, r.Resource, string(r.State), string(r.Reason), r.Detail,
 		micros(r.CreatedAt), micros(r.GrantedAt), micros(r.ExpiresAt), micros(r.RenewAt), r.Attempt,
-		micros(r.NextAt), r.Ambiguous, micros(r.LostAt), string(r.LostCause), r.Term)
+		micros(r.NextAt), r.Ambiguous, r.Held, micros(r.LostAt), string(r.LostCause), r.Term)
 	return formerID, err
 }
 

@@ -174,7 +174,7 @@ func recordsAreKept(w *world) {
 		Name: "rooms", Gen: "gen0000001", Tenant: "contoso", Resource: "users/u1/events", ID: id2,
 		State: graph.StateParked, Reason: graph.ReasonQuota, Detail: "Maximum number of subscriptions",
 		CreatedAt: now, GrantedAt: now.Add(time.Millisecond), ExpiresAt: now.Add(time.Hour), RenewAt: now.Add(time.Minute),
-		Attempt: 4, NextAt: now.Add(time.Second), Ambiguous: true, LostAt: now.Add(-time.Hour),
+		Attempt: 4, NextAt: now.Add(time.Second), Ambiguous: true, Held: true, LostAt: now.Add(-time.Hour),
 		LostCause: graph.GapRemoved,
 	}
 	other := full
