@@ -70,6 +70,11 @@ func EvidenceOf(name string, item *Item) Evidence {
 	return keys
 }
 
+// EvidenceOfEvent gives the key of an operational event.
+func EvidenceOfEvent(eventType string, at time.Time, event []byte) Evidence {
+	return Evidence{evidenceKey("operation", eventType, at.UTC().Format(time.RFC3339Nano), string(event))}
+}
+
 func evidenceKey(parts ...string) EvidenceKey {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return EvidenceKey(sum[:16])

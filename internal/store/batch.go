@@ -20,6 +20,7 @@ type batch struct {
 	last        map[string]int64              // by name, when its last change came
 	deliveries  []any
 	lifecycle   []any
+	repeats     int // of what Graph sent
 	hooks       []func()
 }
 
@@ -43,6 +44,8 @@ func (b *batch) add(row *stored, f fate, wish *wishEntry) {
 		return
 	case f.state == stateRouted:
 		b.route(row, wish)
+	case f.state == stateDuplicate && row.Kind != notification.KindOperation:
+		b.repeats++
 	}
 	if b.states == nil {
 		b.states = map[string][]any{}
@@ -52,11 +55,9 @@ func (b *batch) add(row *stored, f fate, wish *wishEntry) {
 
 // route remembers the evidence and makes the deliveries, or the leader's item.
 func (b *batch) route(row *stored, wish *wishEntry) {
-	if row.Kind != notification.KindOperation {
-		until := micros(b.now.Add(b.store.cfg.SeenWindow))
-		for _, key := range row.Evidence {
-			b.seen = append(b.seen, key[:], until)
-		}
+	until := micros(b.now.Add(b.store.cfg.SeenWindow))
+	for _, key := range row.Evidence {
+		b.seen = append(b.seen, key[:], until)
 	}
 	if row.Kind == notification.KindLifecycle {
 		b.lifecycle = append(b.lifecycle, row.ID, row.Address.Name, row.Address.Gen,
@@ -106,7 +107,7 @@ func (b *batch) write(ctx context.Context, t *transaction) error {
 	if len(b.lifecycle) > 0 {
 		t.afterCommit(func() { token(b.store.lifecycle) })
 	}
-	if n := len(b.states[stateDuplicate]); n > 0 {
+	if n := b.repeats; n > 0 {
 		t.afterCommit(func() { b.store.cfg.Verdict("duplicate", notification.ReasonDuplicate, n) })
 	}
 	t.hooks = append(t.hooks, b.hooks...)

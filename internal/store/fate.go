@@ -30,7 +30,7 @@ type knowledge struct {
 func decide(now time.Time, row *notification.Row, known knowledge, holdFor time.Duration) fate {
 	operation := row.Kind == notification.KindOperation
 	switch {
-	case known.duplicate && !operation:
+	case known.duplicate:
 		return fate{state: stateDuplicate}
 	case known.wish == nil:
 		return fate{reason: notification.ReasonUnknownSubscription}

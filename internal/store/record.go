@@ -140,7 +140,9 @@ func (s *Store) releaseHeld(ctx context.Context, t *transaction, name string) er
 	return err
 }
 
-// eventRow is an operational event as a row.
+// eventRow is an operational event as a row. Its evidence is all that it says:
+// the leader stores a change again when it does not know whether a commit took
+// place, and the event of both is one.
 func eventRow(gen string, event *graph.Event) (notification.Row, error) {
 	item, err := json.Marshal(event)
 	if err != nil {
@@ -155,5 +157,6 @@ func eventRow(gen string, event *graph.Event) (notification.Row, error) {
 		Origin:         notification.OriginGraphsubd,
 		Type:           string(event.Type),
 		Item:           item,
+		Evidence:       notification.EvidenceOfEvent(string(event.Type), event.At, item),
 	}, nil
 }

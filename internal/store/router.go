@@ -167,9 +167,6 @@ func (r *router) read(ctx context.Context, t *transaction, limit int, now time.T
 func (r *router) seen(ctx context.Context, t *transaction, rows []stored, now time.Time) (map[notification.EvidenceKey]bool, error) {
 	var keys []any
 	for i := range rows {
-		if rows[i].Kind == notification.KindOperation {
-			continue
-		}
 		for _, key := range rows[i].Evidence {
 			keys = append(keys, key[:])
 		}

@@ -266,8 +266,11 @@ func eventsAreRouted(w *world) {
 	w.wish()
 	at := time.Now().UTC().Truncate(time.Microsecond)
 	event := graph.Event{Type: graph.EventSubscriptionRemoved, Name: name, ID: id1, At: at, Cause: graph.GapRemoved}
-	for range 2 {
-		must(t, w.Save(t.Context(), w.term, graph.Change{Record: record(id1), Forget: true, Events: []graph.Event{event}}))
+	later := event
+	later.At = at.Add(time.Microsecond)
+	// Twice, as a leader does that does not know whether the first was stored.
+	for _, e := range []graph.Event{event, later, event} {
+		must(t, w.Save(t.Context(), w.term, graph.Change{Record: record(id1), Forget: true, Events: []graph.Event{e}}))
 	}
 	w.route()
 	claimed := w.claim(sinkB)
