@@ -73,3 +73,6 @@ func Partition(from, to time.Time) (name, begin, end string) {
 	p := partition{bound(from), bound(to)}
 	return p.name(), p.from, p.to
 }
+
+// LockMigration is the lock under which the schema is brought up to date.
+const LockMigration = lockMigration

@@ -17,13 +17,21 @@ func upgrade(ctx context.Context, provider *goose.Provider, place string) error 
 	if err != nil {
 		return unavailable("read the store's schema version", err)
 	}
-	if version/majorStep > newest/majorStep {
-		return fmt.Errorf("%w: %s has version %d, this graphsubd knows up to %d: "+
-			"run the newer graphsubd again, or restore a copy from before it ran",
-			ErrNewerSchema, place, version, newest)
+	if err := fits(version, newest, place); err != nil {
+		return err
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return unavailable("migrate the store", err)
 	}
 	return nil
+}
+
+// fits refuses a schema whose major is newer than what this code knows.
+func fits(version, newest int64, place string) error {
+	if version/majorStep <= newest/majorStep {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has version %d, this graphsubd knows up to %d: "+
+		"run the newer graphsubd again, or restore a copy from before it ran",
+		ErrNewerSchema, place, version, newest)
 }
