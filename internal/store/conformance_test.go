@@ -24,15 +24,20 @@ func newFile(t *testing.T) storetest.Opener {
 	}
 }
 
-func TestConformanceOfPostgres(t *testing.T) {
-	storetest.RunTests(t, func(t *testing.T) storetest.Opener {
-		t.Helper()
-		where := database(t)
-		return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
-			cfg.Postgres = where
-			return store.Open(ctx, cfg)
-		}
-	})
+func TestConformanceOfPostgres(t *testing.T) { storetest.RunTests(t, newSchema) }
+
+func newSchema(t *testing.T) storetest.Opener {
+	t.Helper()
+	where := database(t)
+	return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
+		cfg.Postgres = where
+		return store.Open(ctx, cfg)
+	}
+}
+
+// openers are the databases that the suite is for.
+func openers() map[string]func(*testing.T) storetest.Opener {
+	return map[string]func(*testing.T) storetest.Opener{"sqlite": newFile, "postgres": newSchema}
 }
 
 // open opens a store and closes it after the test.

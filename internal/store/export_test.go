@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"testing"
 	"time"
 )
 
@@ -59,6 +60,14 @@ const CountUnrouted = countUnrouted
 
 // Retain runs one pass of the retention.
 func Retain(ctx context.Context, s *Store) error { return s.engine.retain(ctx) }
+
+// MeasureSize has a store on PostgreSQL learn its size.
+func MeasureSize(t *testing.T, s *Store) {
+	t.Helper()
+	if e, ok := s.engine.(*postgres); !ok || e.measureSize(t.Context()) != nil {
+		t.Fatal("the size is not known")
+	}
+}
 
 // SetAhead has a store on PostgreSQL believe that the database's clock is so
 // much ahead, until it is measured again.

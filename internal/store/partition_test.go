@@ -123,8 +123,8 @@ func TestPartitionsGiveWayToAReader(t *testing.T) {
 	}
 }
 
-// fillPartition makes an old partition with so many notifications, of which the
-// last are still to be delivered.
+// fillPartition makes an old partition with so many notifications, among which
+// some are still to be delivered.
 func fillPartition(t *testing.T, conn *pgx.Conn, total, pending int) (name string) {
 	t.Helper()
 	old := time.Now().Add(-10 * 24 * time.Hour)
@@ -133,10 +133,29 @@ func fillPartition(t *testing.T, conn *pgx.Conn, total, pending int) (name strin
 	execute(t, conn, fmt.Sprintf(`INSERT INTO notification SELECT '%s' || lpad(n::text, 16, '0'), 'routed', 'orders-inbox', 'abcdefghij',
 		'', '', 1, 'change', 'graph', 'updated', '', '', '{}' FROM generate_series(1, %d) n`, begin, total))
 	execute(t, conn, fmt.Sprintf(`INSERT INTO delivery (notification_id, sink, key, state, next_at, bytes, created_at, settled_at)
-		SELECT '%s' || lpad(n::text, 16, '0'), 'orders', '', CASE WHEN n > %d THEN 'pending' ELSE 'delivered' END, 1, 2, 1, 0
-		FROM generate_series(1, %d) n`, begin, total-pending, total))
+		SELECT '%s' || lpad(n::text, 16, '0'), 'orders', '', CASE WHEN (n::bigint * %d) %% %d < %d THEN 'pending' ELSE 'delivered' END, 1, 2, 1, 0
+		FROM generate_series(1, %d) n`, begin, pending, total, pending, total))
 	execute(t, conn, `ANALYZE`)
 	return name
+}
+
+// A retention that is shorter than a partition has single rows looked at. What
+// waits for a sink among them is not walked over all the time.
+func TestShortRetentionIsPaced(t *testing.T) {
+	where := database(t)
+	s := replica(t, where, store.Config{RetainDelivered: 30 * time.Minute})
+	fillPartition(t, connection(t, where), 100_000, 60_000)
+	var took [2]time.Duration
+	for i := range took {
+		began := time.Now()
+		if err := store.Retain(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		took[i] = time.Since(began)
+	}
+	if took[1]*5 > took[0] {
+		t.Errorf("the first pass took %v, and the next one %v", took[0], took[1])
+	}
 }
 
 // A sink that was down for longer than the retention leaves many that outlive
@@ -157,6 +176,23 @@ func TestRetentionOfALongBacklogIsQuick(t *testing.T) {
 	began = time.Now()
 	if err := store.Retain(t.Context(), s); err != nil || time.Since(began) > 2*time.Second {
 		t.Errorf("the next pass took %v, %v", time.Since(began), err)
+	}
+}
+
+// The bound of the store's size is for what graphsubd keeps, and for all of it.
+func TestSizeIsThatOfOwnTables(t *testing.T) {
+	where := database(t)
+	conn := connection(t, where)
+	execute(t, conn, `CREATE TABLE somebody_elses AS SELECT repeat('x', 1000) FROM generate_series(1, 10000)`)
+	s := replica(t, where, store.Config{})
+	fillPartition(t, conn, 1000, 0)
+	const all = `SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
+		WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> 'somebody_elses'`
+	want := number(t, conn, all)
+	store.MeasureSize(t, s)
+	totals, err := s.Totals(t.Context())
+	if err != nil || totals.Bytes != want {
+		t.Errorf("%d bytes, want %d, %v", totals.Bytes, want, err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +18,11 @@ import (
 )
 
 // planted names the variable that has this binary run the suite against a
-// store with a fault.
-const planted = "GRAPHSUBD_PLANTED_FAULT"
+// store with a fault, and plantedIn the one that says on which database.
+const (
+	planted   = "GRAPHSUBD_PLANTED_FAULT"
+	plantedIn = "GRAPHSUBD_PLANTED_IN"
+)
 
 // early answers before the row is stored, and loses what is on its way when it
 // ends.
@@ -116,12 +118,12 @@ func TestPlantedFault(t *testing.T) {
 		t.Skip("SHORT: a claim that never ends is waited for")
 	}
 	if fault := os.Getenv(planted); fault != "" {
+		sound := openers()[os.Getenv(plantedIn)]
 		storetest.RunTests(t, func(t *testing.T) storetest.Opener {
 			t.Helper()
-			path := filepath.Join(t.TempDir(), "store.db")
+			open := sound(t)
 			return func(ctx context.Context, cfg store.Config) (storetest.Store, error) {
-				cfg.Path = path
-				s, err := store.Open(ctx, cfg)
+				s, err := open(ctx, cfg)
 				if err != nil {
 					return nil, err
 				}
@@ -130,29 +132,32 @@ func TestPlantedFault(t *testing.T) {
 		})
 		return
 	}
+	address := server(t).URL()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for fault, found := range map[string]string{
-		"none": "", "early": "AppendIsKept", "endless": "ClaimIsTakenOver", "greedy": "ClaimIsExclusive",
-		"unordered": "ClaimTakesTheOldestFirst", "termless": "FormerTermChangesNothing", "boundless": "AppendIsBoundedByRows",
-	} {
-		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			command := exec.CommandContext(t.Context(), self,
-				"-test.run", "^TestPlantedFault$/^(AppendIsKept|AppendIsBoundedByRows|Claim.*|FormerTerm.*)$", "-test.v")
-			command.Env = append(os.Environ(), planted+"="+fault)
-			out, err := command.CombinedOutput()
-			if fault == "none" {
-				if err != nil {
-					t.Errorf("the suite fails a right store: %v\n%s", err, out)
+	for in := range openers() {
+		for fault, found := range map[string]string{
+			"none": "", "early": "AppendIsKept", "endless": "ClaimIsTakenOver", "greedy": "ClaimIsExclusive",
+			"unordered": "ClaimTakesTheOldestFirst", "termless": "FormerTermChangesNothing", "boundless": "AppendIsBoundedByRows",
+		} {
+			t.Run(in+"/"+fault, func(t *testing.T) {
+				t.Parallel()
+				command := exec.CommandContext(t.Context(), self,
+					"-test.run", "^TestPlantedFault$/^(AppendIsKept|AppendIsBoundedByRows|Claim.*|FormerTerm.*)$", "-test.v")
+				command.Env = append(os.Environ(), planted+"="+fault, plantedIn+"="+in, "GRAPHSUBD_TEST_POSTGRES_URL="+address)
+				out, err := command.CombinedOutput()
+				if fault == "none" {
+					if err != nil {
+						t.Errorf("the suite fails a right store: %v\n%s", err, out)
+					}
+					return
 				}
-				return
-			}
-			if err == nil || !strings.Contains(string(out), "--- FAIL: TestPlantedFault/"+found) {
-				t.Errorf("the suite does not find it by %s: %v\n%s", found, err, out)
-			}
-		})
+				if err == nil || !strings.Contains(string(out), "--- FAIL: TestPlantedFault/"+found) {
+					t.Errorf("the suite does not find it by %s: %v\n%s", found, err, out)
+				}
+			})
+		}
 	}
 }

@@ -46,8 +46,9 @@ type postgres struct {
 	counting countPace
 
 	// What follows belongs to the retention.
-	later   map[string]time.Time // when to look again at a partition that could not be dropped
-	sweepAt time.Time            // when to look again for rows that have outlived theirs
+	later     map[string]time.Time // when to look again at a partition that could not be dropped
+	sweptAt   time.Time            // when rows were removed one by one
+	sweepTook time.Duration        // how long that was
 }
 
 func openPostgres(ctx context.Context, s *Store) (engine, error) {

@@ -19,8 +19,11 @@ const (
 	// read them, since everything else waits behind it: appends too, whose
 	// callers give up after 2.5 s.
 	lockPatience = "500ms"
-	// lockNotAvailable is the server's code for the end of that patience.
-	lockNotAvailable = "55P03"
+	// workPatience is how long a statement may take that holds such locks.
+	workPatience = "1s"
+	// lockNotAvailable and queryCanceled are the server's codes for the end of
+	// those.
+	lockNotAvailable, queryCanceled = "55P03", "57014"
 	// dropAgain is how long a partition that could not be dropped is left alone,
 	// and sweepAgain how long the rows that outlived theirs are.
 	dropAgain, sweepAgain = 10 * time.Minute, time.Hour
@@ -57,18 +60,20 @@ func (e *postgres) removeBefore(ctx context.Context, before string) error {
 		}
 		faults = append(faults, e.removePartition(ctx, p))
 	}
-	swept := partition{"", before}
-	if len(list) > 0 && e.store.cfg.RetainDelivered >= span(e.store.cfg.RetainDelivered) {
-		swept.to = min(list[0].from, before)
-	}
-	if len(list) > 0 && swept.to == list[0].from {
+	// It walks over all that is not done with, which may be much.
+	swept, pause := partition{"", before}, countShare*e.sweepTook
+	if len(list) > 0 && e.store.cfg.RetainDelivered >= span(e.store.cfg.RetainDelivered) && list[0].from <= before {
 		// No more than what outlived its partition.
-		if time.Now().Before(e.sweepAt) {
-			return errors.Join(faults...)
-		}
-		e.sweepAt = time.Now().Add(sweepAgain)
+		swept.to, pause = list[0].from, max(pause, sweepAgain)
 	}
-	return errors.Join(append(faults, e.sweep(ctx, swept))...)
+	if time.Since(e.sweptAt) < pause {
+		return errors.Join(faults...)
+	}
+	began := time.Now()
+	faults = append(faults, e.sweep(ctx, swept))
+	e.sweptAt = time.Now()
+	e.sweepTook = e.sweptAt.Sub(began)
+	return errors.Join(faults...)
 }
 
 // removeBeyond removes the oldest that is done with until the database is no
@@ -132,53 +137,60 @@ func (e *postgres) removePartition(ctx context.Context, p partition) error {
 	return e.sweep(ctx, p)
 }
 
-// beImpatient has the locks of a transaction given up soon.
+// beImpatient has a transaction give up soon what it waits for, and what it
+// does to others.
 func beImpatient(ctx context.Context, t *transaction) error {
-	_, err := t.exec(ctx, `SET LOCAL lock_timeout = '`+lockPatience+`'`)
+	if _, err := t.exec(ctx, `SET LOCAL lock_timeout = '`+lockPatience+`'`); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, `SET LOCAL statement_timeout = '`+workPatience+`'`)
 	return err
 }
 
-// unlessLocked takes it for no error that somebody else was in the way: the next
-// pass tries again.
+// unlessLocked takes it for no error that somebody else was in the way, or that
+// it would have been in the way of others: the next pass tries again.
 func unlessLocked(err error) error {
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	if ok && (pgErr.Code == lockNotAvailable || pgErr.Code == queryCanceled) {
 		return nil
 	}
 	return err
 }
 
 // survivors are the ids of a partition that outlive it; their deliveries that
-// are done with have been removed before. Each part is read by an index.
-const survivors = `(SELECT id FROM %[1]s WHERE state = 'new' UNION SELECT id FROM %[1]s WHERE state = 'held'
-	UNION SELECT notification_id FROM delivery WHERE notification_id >= '%[2]s' AND notification_id < '%[3]s')`
+// are done with have been removed before. Each part is read by an index, and no
+// further than a limit; an id may be there twice.
+const survivors = `((SELECT id FROM %[1]s WHERE state = 'new' LIMIT %[4]d)
+	UNION ALL (SELECT id FROM %[1]s WHERE state = 'held' LIMIT %[4]d)
+	UNION ALL (SELECT notification_id FROM delivery WHERE notification_id >= '%[2]s' AND notification_id < '%[3]s' LIMIT %[4]d))`
 
 func drop(ctx context.Context, t *transaction, p partition) (bool, error) {
 	if entered, err := lock(ctx, t, lockRetention, false); err != nil || !entered {
 		return err == nil, err // another process is at it
 	}
-	// A router that is at work would lose what it has read.
-	if _, err := lock(ctx, t, lockRouter, true); err != nil {
-		return false, err
-	}
-	statement := func(text string) string { return fmt.Sprintf(text, p.name(), p.from, p.to) }
+	statement := func(text string, limit int) string { return fmt.Sprintf(text, p.name(), p.from, p.to, limit) }
 	var rows int64
-	if _, err := t.row(ctx, statement(`SELECT count(*) FROM (SELECT 1 FROM `+survivors+` s LIMIT `+
-		fmt.Sprint(movedRows+1)+`) s`), nil, &rows); err != nil || rows > movedRows {
+	if _, err := t.row(ctx, statement(`SELECT count(*) FROM `+survivors+` s`, movedRows+1), nil, &rows); err != nil || rows > movedRows {
 		return false, err
 	}
 	if err := beImpatient(ctx, t); err != nil {
 		return false, err
 	}
-	for _, text := range []string{
-		`ALTER TABLE notification DETACH PARTITION %[1]s`,
-		`INSERT INTO notification SELECT n.* FROM %[1]s n JOIN ` + survivors + ` s ON s.id = n.id`,
-		`DROP TABLE %[1]s`,
-	} {
-		if _, err := t.exec(ctx, statement(text)); err != nil {
-			return false, err
-		}
+	// A router that is at work would lose what it has read.
+	if _, err := lock(ctx, t, lockRouter, true); err != nil {
+		return false, err
 	}
-	return true, nil
+	if _, err := t.exec(ctx, statement(`ALTER TABLE notification DETACH PARTITION %[1]s`, 0)); err != nil {
+		return false, err
+	}
+	// Nothing is left behind: what would be too much takes too long, and the
+	// whole is undone.
+	const all = 1 << 40
+	if _, err := t.exec(ctx, statement(`INSERT INTO notification SELECT * FROM %[1]s WHERE id IN `+survivors, all)); err != nil {
+		return false, err
+	}
+	_, err := t.exec(ctx, statement(`DROP TABLE %[1]s`, 0))
+	return err == nil, err
 }
 
 // sweep removes notifications of a span that are done with, one by one. It
@@ -199,11 +211,19 @@ func (e *postgres) sweep(ctx context.Context, p partition) error {
 	return nil
 }
 
+// ownTables are those of the schema beside the partitions of notification; the
+// schema may be one of others too.
+const ownTables = `'audit', 'command', 'delivery', 'gap', 'keyring', 'last_notification', 'leader', 'learned_limit', 'lifecycle',
+	'outage', 'post', 'quarantine', 'receiving', 'seen', 'shard', 'signing_key', 'subscription', 'subscription_id',
+	'tenant_limit', 'wish', '` + versionTable + `'`
+
 // measureSize learns how large the tables are, with their indexes.
 func (e *postgres) measureSize(ctx context.Context) error {
 	var bytes int64
 	_, err := oneRow(ctx, e, `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
-		JOIN pg_namespace s ON s.oid = c.relnamespace WHERE s.nspname = current_schema() AND c.relkind = 'r'`, nil, []any{&bytes})
+		LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+		WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+		AND (i.inhparent = 'notification'::regclass OR c.relname IN (`+ownTables+`))`, nil, []any{&bytes})
 	e.bytes.Store(bytes)
 	return err
 }

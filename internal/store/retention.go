@@ -46,16 +46,21 @@ func (s *Store) repeat(ctx context.Context, step func(context.Context, *transact
 	return nil
 }
 
-func (s *Store) removeDead(ctx context.Context, t *transaction, now time.Time) (n int64, err error) {
-	err = t.query(ctx, `DELETE FROM delivery WHERE id IN (SELECT id FROM delivery
-		WHERE state = 'dead' AND settled_at < ? LIMIT ?) RETURNING sink`, func(rows cursor) error {
-		var sink string
-		err := rows.Scan(&sink)
-		n++
-		t.afterCommit(func() { s.tally.addDead(sink, -1) })
-		return err
-	}, micros(now.Add(-s.cfg.RetainDeadLetters)), retainRows)
-	return n, err
+// removeDead goes by sink, as the index of dead letters does.
+func (s *Store) removeDead(ctx context.Context, t *transaction, now time.Time) (most int64, err error) {
+	for sink, dead := range s.tally.deadRows() {
+		if dead == 0 {
+			continue
+		}
+		n, err := t.exec(ctx, `DELETE FROM delivery WHERE id IN (SELECT id FROM delivery
+			WHERE state = 'dead' AND sink = ? AND settled_at < ? LIMIT ?)`, sink, micros(now.Add(-s.cfg.RetainDeadLetters)), retainRows)
+		if err != nil {
+			return 0, err
+		}
+		t.afterCommit(func() { s.tally.addDead(sink, -n) })
+		most = max(most, n)
+	}
+	return most, nil
 }
 
 func (s *Store) removeQuarantined(ctx context.Context, t *transaction, now time.Time) (n int64, err error) {
