@@ -41,8 +41,11 @@ type postgres struct {
 	groups   *groups
 	flushing sync.WaitGroup
 
-	skew     atomic.Int64 // microseconds that the database's clock is ahead
-	bytes    atomic.Int64 // what size gives
+	newest   int64                 // version of the schema that this code knows
+	unfit    atomic.Pointer[error] // why nothing may be written, nil when it may
+	torn     atomic.Bool           // a claim may have taken place of which nobody knows
+	skew     atomic.Int64          // microseconds that the database's clock is ahead
+	bytes    atomic.Int64          // what size gives
 	counting countPace
 
 	// What follows belongs to the retention.
@@ -59,10 +62,11 @@ func openPostgres(ctx context.Context, s *Store) (engine, error) {
 	if err := checkServer(ctx, settings, s.cfg.Logger); err != nil {
 		return nil, err
 	}
-	if err := migratePostgres(ctx, settings, s.cfg.Logger); err != nil {
+	newest, err := migratePostgres(ctx, settings, s.cfg.Logger)
+	if err != nil {
 		return nil, err
 	}
-	e := &postgres{store: s, groups: newGroups(), later: map[string]time.Time{}}
+	e := &postgres{store: s, groups: newGroups(), newest: newest, later: map[string]time.Time{}}
 	if e.pool, err = settings.pool(ctx, otherConns); err != nil {
 		return nil, err
 	}
@@ -86,6 +90,7 @@ func openPostgres(ctx context.Context, s *Store) (engine, error) {
 func (e *postgres) close() error {
 	e.groups.close()
 	e.flushing.Wait()
+	e.giveBack()
 	e.appends.Close()
 	e.pool.Close()
 	return nil
@@ -101,6 +106,9 @@ func (e *postgres) query(ctx context.Context, query string, scan func(cursor) er
 
 // transact runs a write by a connection of its own.
 func (e *postgres) transact(ctx context.Context, _ lane, run func(ctx context.Context, t *transaction) error) error {
+	if err := e.fit(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	start := time.Now()

@@ -99,6 +99,9 @@ func (g *groups) close() {
 }
 
 func (e *postgres) append(ctx context.Context, a *addition) error {
+	if err := e.fit(); err != nil {
+		return err
+	}
 	r := &request{addition: a, done: make(chan error, 1)}
 	if err := e.groups.put(r, e.store.full); err != nil {
 		return err

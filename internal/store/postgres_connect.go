@@ -140,14 +140,19 @@ func validate(ctx context.Context, conn *pgconn.PgConn) error {
 		return errors.New("the server says nothing of itself")
 	}
 	row := results[0].Rows[0]
-	switch {
-	case string(row[0]) == "on":
+	if string(row[0]) == "on" {
 		return errors.New("the server is read only")
-	case string(row[1]) == "off", string(row[2]) == "off":
-		return fmt.Errorf("%w: fsync is %s and synchronous_commit is %s, so a crash loses what was acknowledged: set both to on",
-			ErrUnsafe, row[1], row[2])
 	}
-	return nil
+	return keeps(string(row[1]), string(row[2]))
+}
+
+// keeps refuses settings by which what is committed may be lost.
+func keeps(fsync, commit string) error {
+	if fsync != "off" && commit != "off" {
+		return nil
+	}
+	return fmt.Errorf("%w: fsync is %s and synchronous_commit is %s, so a crash loses what was acknowledged: set both to on",
+		ErrUnsafe, fsync, commit)
 }
 
 // pool makes a pool, which connects when it is used.

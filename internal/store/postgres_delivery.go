@@ -11,6 +11,9 @@ import (
 // claim is one statement, and so one transaction. Rows that another claim or
 // settlement has in hand are passed over.
 func (e *postgres) claim(ctx context.Context, sink string, limit int, lease time.Duration) ([]notification.Delivery, error) {
+	if err := e.fit(); err != nil {
+		return nil, err
+	}
 	var claimed []notification.Delivery
 	// next_at moves too, so that the index of due ones is also the one of claims
 	// to take over.
@@ -31,14 +34,32 @@ func (e *postgres) claim(ctx context.Context, sink string, limit int, lease time
 			return err
 		}, sink, limit, e.store.cfg.Owner, lease.Microseconds(), lease.Microseconds())
 	if err != nil {
+		e.torn.Store(true)
 		return nil, fmt.Errorf("claim: %w", err)
 	}
 	return claimed, nil
 }
 
+// giveBack makes free what a claim took whose answer did not come, so that no
+// other process has to wait for its end. Nothing that was claimed may be on its
+// way any more.
+func (e *postgres) giveBack() {
+	if !e.torn.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
+	defer cancel()
+	// What fails here is free when the claim ends.
+	_ = e.query(ctx, `UPDATE delivery SET owner = '', until = 0, next_at = `+pgNow+`
+		WHERE state = 'pending' AND owner = ? AND next_at > `+pgNow, func(cursor) error { return nil }, e.store.cfg.Owner)
+}
+
 // settle is one statement too. The wait until the next try is counted from the
 // database's time.
 func (e *postgres) settle(ctx context.Context, outcomes []notification.Outcome) (lost int, err error) {
+	if err := e.fit(); err != nil {
+		return 0, err
+	}
 	n := len(outcomes)
 	ids, waits := make([]int64, n), make([]int64, n)
 	states, errs := make([]string, n), make([]string, n)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -12,9 +13,13 @@ const countShare = 20
 // countPace says when to count again. It belongs to the loop that refreshes.
 type countPace struct{ next time.Time }
 
-// refresh measures the clock, counts what all processes have done, and wakes
-// whoever may have work that another process made.
+// refresh looks whether the database is still the right one, measures the
+// clock, counts what all processes have done, and wakes whoever may have work
+// that another process made.
 func (e *postgres) refresh(ctx context.Context) error {
+	if err := e.inspect(ctx); err != nil {
+		return err
+	}
 	if err := e.measureClock(ctx); err != nil {
 		return err
 	}
@@ -28,6 +33,34 @@ func (e *postgres) refresh(ctx context.Context) error {
 	err := e.store.tally.load(ctx, e.store.reader)
 	e.counting.next = time.Now().Add(countShare * time.Since(began))
 	return err
+}
+
+// inspect has writes refused while the settings of a connection that is in use
+// do not keep what is committed, or once a graphsubd of another major has
+// changed the schema.
+func (e *postgres) inspect(ctx context.Context) error {
+	var fsync, commit string
+	var version int64
+	if _, err := oneRow(ctx, e, `SELECT current_setting('fsync'), current_setting('synchronous_commit'),
+		(SELECT coalesce(max(version_id), 0) FROM `+versionTable+` WHERE is_applied)`,
+		nil, []any{&fsync, &commit, &version}); err != nil {
+		return err
+	}
+	err := errors.Join(keeps(fsync, commit), fits(version, e.newest, place))
+	if err == nil {
+		e.unfit.Store(nil)
+	} else {
+		e.unfit.Store(&err)
+	}
+	return err
+}
+
+// fit says why nothing may be written, nil when it may.
+func (e *postgres) fit() error {
+	if err := e.unfit.Load(); err != nil {
+		return unavailable("use the database", *err)
+	}
+	return nil
 }
 
 // maxRoundTrip is how slow an answer may be that still tells the time.

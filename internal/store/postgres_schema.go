@@ -36,27 +36,28 @@ const (
 var errMigrateLater = errors.New("it cannot be altered yet")
 
 // migratePostgres creates the schema or brings it up to date. One process at a
-// time does; the others keep no connection while they wait.
-func migratePostgres(ctx context.Context, settings *pgSettings, logger *slog.Logger) error {
+// time does; the others keep no connection while they wait. It gives the version
+// that this code knows.
+func migratePostgres(ctx context.Context, settings *pgSettings, logger *slog.Logger) (newest int64, err error) {
 	patience, cancel := context.WithTimeout(ctx, migratePatience)
 	defer cancel()
 	for told := false; ; told = true {
-		err := migrateOnce(ctx, settings, logger)
+		newest, err := migrateOnce(ctx, settings, logger)
 		if !errors.Is(err, errMigrateLater) {
-			return err
+			return newest, err
 		}
 		if !told {
 			logger.InfoContext(ctx, "waiting to bring the store's schema up to date", "because", err.Error())
 		}
 		if !untilNext(patience, nil, migrateAgain) {
-			return unavailable("migrate the store", err)
+			return 0, unavailable("migrate the store", err)
 		}
 	}
 }
 
 // migrateOnce migrates if that is needed, and gives errMigrateLater when
 // another process is at it or somebody reads what is to be altered.
-func migrateOnce(ctx context.Context, settings *pgSettings, logger *slog.Logger) (err error) {
+func migrateOnce(ctx context.Context, settings *pgSettings, logger *slog.Logger) (newest int64, err error) {
 	db := stdlib.OpenDB(*settings.config.ConnConfig, stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) error {
 		// Each text runs once, so none is worth remembering.
 		c.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -65,45 +66,45 @@ func migrateOnce(ctx context.Context, settings *pgSettings, logger *slog.Logger)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	files, err := fs.Sub(pgMigrations, "postgres")
 	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
+		return 0, fmt.Errorf("read migrations: %w", err)
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithDisableGlobalRegistry(true), goose.WithSlog(logger), goose.WithTableName(versionTable))
 	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
+		return 0, fmt.Errorf("read migrations: %w", err)
 	}
 	guard, err := settings.connect(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = guard.Close(ctx) }() // which ends the transaction
 	version, err := schemaVersion(ctx, pgSession{guard})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	sources := provider.ListSources()
-	if newest := sources[len(sources)-1].Version; version >= newest {
-		return fits(version, newest, place)
+	if newest = sources[len(sources)-1].Version; version >= newest {
+		return newest, fits(version, newest, place)
 	}
 	// The lock is that of a transaction, which a pooler cannot tear apart. It is
 	// idle while another connection migrates, and must not hold the lock when its
 	// process has vanished.
 	if _, err := guard.Exec(ctx, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; "+
 		"SET LOCAL tcp_keepalives_idle = 10; SET LOCAL tcp_keepalives_interval = 5; SET LOCAL tcp_keepalives_count = 3"); err != nil {
-		return unavailable("lock the store's schema", err)
+		return 0, unavailable("lock the store's schema", err)
 	}
 	locked, err := lock(ctx, &transaction{session: pgSession{guard}}, lockMigration, false)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if !locked {
-		return fmt.Errorf("%w: another process is at it", errMigrateLater)
+		return 0, fmt.Errorf("%w: another process is at it", errMigrateLater)
 	}
 	err = upgrade(ctx, provider, place)
 	if err != nil && unlessLocked(err) == nil {
-		return fmt.Errorf("%w: somebody reads it, a dump for instance", errMigrateLater)
+		return 0, fmt.Errorf("%w: somebody reads it, a dump for instance", errMigrateLater)
 	}
-	return err
+	return newest, err
 }
 
 // schemaVersion gives the version that the database has, 0 for an empty one.

@@ -296,6 +296,97 @@ func TestUnsafeSettingLater(t *testing.T) {
 	have(t, s.Append(t.Context(), rowsOf(1)))
 }
 
+// The same for connections that stay, as those of a pooler do, and for a schema
+// that a later graphsubd has changed. Nothing is written until that is over.
+func TestUnfitLater(t *testing.T) {
+	srv, err := postgres.Start(t.Context(), postgres.Options{})
+	have(t, err)
+	t.Cleanup(func() {
+		if err := srv.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := replica(t, at(srv.URL()), store.Config{PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	term := seed(t, s)
+	run(t, s)
+	for _, c := range []struct{ text, begin, end string }{
+		{"synchronous_commit is off", `ALTER SYSTEM SET synchronous_commit = off`, `ALTER SYSTEM RESET synchronous_commit`},
+		{
+			"has version 2001", `INSERT INTO graphsubd_schema_version (version_id, is_applied) VALUES (2001, true)`,
+			`DELETE FROM graphsubd_schema_version WHERE version_id = 2001`,
+		},
+	} {
+		have(t, s.Append(t.Context(), rowsOf(1)))
+		srv.Exec(t, c.begin)
+		srv.Exec(t, `SELECT pg_reload_conf()`)
+		eventually(t, "nothing is taken: "+c.text, func() bool {
+			err := s.Append(t.Context(), rowsOf(1))
+			return errors.Is(err, graph.ErrStoreUnavailable) && containsText(err, c.text)
+		})
+		if err := s.Save(t.Context(), term, graph.Change{Record: graph.Record{Name: "w"}}); !errors.Is(err, graph.ErrStoreUnavailable) {
+			t.Errorf("%s: a record is saved, %v", c.text, err)
+		}
+		if _, err := s.Claim(t.Context(), "orders", 1, time.Minute); !errors.Is(err, graph.ErrStoreUnavailable) {
+			t.Errorf("%s: a claim is made, %v", c.text, err)
+		}
+		srv.Exec(t, c.end)
+		srv.Exec(t, `SELECT pg_reload_conf()`)
+		eventually(t, "it goes on", func() bool { return s.Append(t.Context(), rowsOf(1)) == nil })
+	}
+}
+
+// A claim whose answer does not come, as at a stop in the middle of it, keeps no
+// other process waiting.
+func TestTornClaimIsGivenBack(t *testing.T) {
+	where := database(t)
+	first, other := replica(t, where, store.Config{Owner: "a"}), replica(t, where, store.Config{Owner: "b"})
+	seed(t, first)
+	have(t, first.Append(t.Context(), rowsOf(3)))
+	routeAll(t, first)
+	if claimed, err := first.Claim(t.Context(), "orders", 2, time.Hour); err != nil || len(claimed) != 2 {
+		t.Fatalf("%d claimed, %v", len(claimed), err)
+	}
+	if claimed, err := other.Claim(t.Context(), "orders", 3, time.Hour); err != nil || len(claimed) != 1 {
+		t.Fatalf("%d claimed by the other, %v", len(claimed), err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := first.Claim(ended, "orders", 2, time.Hour); err == nil {
+		t.Fatal("claimed after the end")
+	}
+	have(t, first.Close())
+	claimed, err := other.Claim(t.Context(), "orders", 3, time.Hour)
+	if err != nil || len(claimed) != 2 {
+		t.Errorf("%d are given back, want those 2 of the process that has ended, %v", len(claimed), err)
+	}
+}
+
+// A backlog that cannot be counted at the start keeps nobody from starting. Its
+// bound holds as soon as it is counted.
+func TestBacklogIsCountedLater(t *testing.T) {
+	where := database(t)
+	first := replica(t, where, store.Config{})
+	seed(t, first)
+	have(t, first.Append(t.Context(), rowsOf(5)))
+	conn := connection(t, where)
+	execute(t, conn, `ALTER TABLE quarantine RENAME COLUMN reason TO away`)
+	var log bytes.Buffer
+	s := replica(t, where, store.Config{
+		Owner: "later", MaxBacklogRows: 3, PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if !strings.Contains(log.String(), "backlog not counted yet") {
+		t.Errorf("it is not said: %s", log.String())
+	}
+	have(t, s.Append(t.Context(), rowsOf(1)))
+	execute(t, conn, `ALTER TABLE quarantine RENAME COLUMN away TO reason`)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	eventually(t, "the bound holds", func() bool { return errors.Is(s.Append(t.Context(), rowsOf(1)), store.ErrFull) })
+	cancel()
+	have(t, <-ended)
+}
+
 // A token that never comes costs its own time and not the place of a connection.
 func TestTokenThatHangs(t *testing.T) {
 	if testing.Short() {
