@@ -16,8 +16,8 @@ type batch struct {
 	states      map[string][]any // ids by the state they get
 	quarantined map[notification.Reason][]any
 	bad         map[notification.Reason]int64 // bytes of those
-	seen        []any                         // keys and until
-	last        map[string]int64              // by name, when its last change came
+	seen        []notification.EvidenceKey
+	last        map[string]int64 // by name, when its last change came
 	deliveries  []any
 	lifecycle   []any
 	repeats     int // of what Graph sent
@@ -55,10 +55,7 @@ func (b *batch) add(row *stored, f fate, wish *wishEntry) {
 
 // route remembers the evidence and makes the deliveries, or the leader's item.
 func (b *batch) route(row *stored, wish *wishEntry) {
-	until := micros(b.now.Add(b.store.cfg.SeenWindow))
-	for _, key := range row.Evidence {
-		b.seen = append(b.seen, key[:], until)
-	}
+	b.seen = append(b.seen, row.Evidence...)
 	if row.Kind == notification.KindLifecycle {
 		b.lifecycle = append(b.lifecycle, row.ID, row.Address.Name, row.Address.Gen,
 			row.subscription(), row.Type, micros(row.ReceivedAt))
@@ -89,8 +86,7 @@ func (b *batch) write(ctx context.Context, t *transaction) error {
 	if err := b.quarantine(ctx, t); err != nil {
 		return err
 	}
-	if err := t.insert(ctx, `INSERT INTO seen (key, until) VALUES (?)
-		ON CONFLICT (key) DO UPDATE SET until = excluded.until`, 2, b.seen); err != nil {
+	if err := b.store.engine.remember(ctx, t, b.seen, b.now.Add(b.store.cfg.SeenWindow)); err != nil {
 		return err
 	}
 	if err := b.writeLast(ctx, t); err != nil {

@@ -27,6 +27,11 @@ type engine interface {
 	// enterRouter has the transaction alone decide on rows until it ends. It is
 	// false when another process does; with wait it waits for that one's end.
 	enterRouter(ctx context.Context, t *transaction, wait bool) (entered bool, err error)
+	// seen gives the keys that belong to what was routed within the window, and
+	// remember adds some; both are part of a transaction that has entered the
+	// router.
+	seen(ctx context.Context, t *transaction, keys []notification.EvidenceKey, now time.Time) (evidenceSet, error)
+	remember(ctx context.Context, t *transaction, keys []notification.EvidenceKey, until time.Time) error
 	// locking makes a query lock what it reads until the transaction ends.
 	locking(query string) string
 	// refresh learns what other processes did.

@@ -85,3 +85,32 @@ func Partition(from, to time.Time) (name, begin, end string) {
 
 // LockMigration is the lock under which the schema is brought up to date.
 const LockMigration = lockMigration
+
+// ShrinkSeen has a SQLite store keep less evidence in memory.
+func ShrinkSeen(ctx context.Context, s *Store, size, kept int) error {
+	return seenOf(ctx, s, func(l *seenLog) { l.size, l.kept = size, kept })
+}
+
+// LoseSeen has a SQLite store read its evidence again, as after a commit that
+// nobody knows the outcome of.
+func LoseSeen(ctx context.Context, s *Store) error { return seenOf(ctx, s, (*seenLog).forget) }
+
+// SeenKeys gives how many keys a SQLite store keeps in memory, and whether any
+// are in the table.
+func SeenKeys(ctx context.Context, s *Store) (n int, moved bool, err error) {
+	err = seenOf(ctx, s, func(l *seenLog) {
+		for _, g := range l.generations {
+			n += len(g.until)
+		}
+		moved = l.moved
+	})
+	return n, moved, err
+}
+
+func seenOf(ctx context.Context, s *Store, use func(*seenLog)) error {
+	e, _ := s.engine.(*sqlite)
+	return e.transact(ctx, laneRouter, func(context.Context, *transaction) error {
+		use(&e.evidence)
+		return nil
+	})
+}

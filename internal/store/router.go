@@ -115,7 +115,11 @@ func (r *router) step(ctx context.Context, t *transaction, limit int, now time.T
 	if err := found.fill(ctx, t, rows, now); err != nil {
 		return 0, err
 	}
-	seen, err := r.seen(ctx, t, rows, now)
+	var keys []notification.EvidenceKey
+	for i := range rows {
+		keys = append(keys, rows[i].Evidence...)
+	}
+	seen, err := r.store.engine.seen(ctx, t, keys, now)
 	if err != nil {
 		return 0, err
 	}
@@ -161,27 +165,6 @@ func (r *router) read(ctx context.Context, t *transaction, limit int, now time.T
 	err := t.query(ctx, `SELECT `+notificationColumns+`, n.state FROM notification n
 		WHERE n.state = 'new' ORDER BY n.id LIMIT ?`, scan, limit-len(rows))
 	return rows, err
-}
-
-// seen says which evidence of the rows belongs to one that was routed.
-func (r *router) seen(ctx context.Context, t *transaction, rows []stored, now time.Time) (map[notification.EvidenceKey]bool, error) {
-	var keys []any
-	for i := range rows {
-		for _, key := range rows[i].Evidence {
-			keys = append(keys, key[:])
-		}
-	}
-	seen := map[notification.EvidenceKey]bool{}
-	err := t.queryIn(ctx, `SELECT key, until FROM seen WHERE key IN (?)`, keys, func(row cursor) error {
-		var key []byte
-		var until int64
-		err := row.Scan(&key, &until)
-		if len(key) == len(notification.EvidenceKey{}) && until > micros(now) {
-			seen[notification.EvidenceKey(key)] = true
-		}
-		return err
-	})
-	return seen, err
 }
 
 // countStates counts the stored rows.

@@ -22,6 +22,8 @@ type sqlite struct {
 	lock    *flock.Flock
 	queue   *queue
 	writing sync.WaitGroup
+	// evidence belongs to the writer.
+	evidence seenLog
 }
 
 func openSQLite(ctx context.Context, s *Store) (engine, error) {
@@ -32,7 +34,7 @@ func openSQLite(ctx context.Context, s *Store) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &sqlite{store: s, lock: lock, queue: newQueue()}
+	e := &sqlite{store: s, lock: lock, queue: newQueue(), evidence: seenLog{window: s.cfg.SeenWindow, size: generationKeys, kept: keptGenerations}}
 	if err := e.start(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -70,7 +72,7 @@ func (e *sqlite) start(ctx context.Context) (err error) {
 	if e.sqliteReader, err = newSQLiteReader(s.cfg.Path); err != nil {
 		return err
 	}
-	w := &writer{queue: e.queue, source: source, observer: s.metrics.commit, failed: s.router.forget}
+	w := &writer{queue: e.queue, source: source, observer: s.metrics.commit, failed: s.router.forget, lost: e.evidence.forget}
 	// The writer outlives the call that opened it: close ends it.
 	detached := context.WithoutCancel(ctx)
 	e.writing.Go(func() { w.loop(detached) })

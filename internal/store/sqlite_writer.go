@@ -27,6 +27,8 @@ type writer struct {
 	observer prometheus.Observer
 	// failed is called after a transaction that was rolled back.
 	failed func()
+	// lost is called when nobody knows what the last transaction came to.
+	lost func()
 
 	db         *sql.DB // nil when the connection has to be opened
 	conn       *sql.Conn
@@ -92,6 +94,7 @@ func (w *writer) end(ctx context.Context, t *transaction, err error, healthy boo
 		}
 	}
 	if !healthy {
+		w.lost()
 		w.disconnect(ctx, false)
 	}
 }
