@@ -19,7 +19,7 @@ func TestEvidenceIsKeptForItsWindow(t *testing.T) {
 	for range 10 {
 		start := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(start, 0)) //nolint:gosec // A test that can be repeated.
+			random := rand.New(rand.NewPCG(start, 0))
 			path := filepath.Join(t.TempDir(), "store.db")
 			reopen := func() *store.Store {
 				s, err := store.Open(t.Context(), store.Config{Path: path, Owner: "test", SeenWindow: window})
