@@ -4,12 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/graphsubd/graphsubd/internal/app"
 	"github.com/graphsubd/graphsubd/internal/config"
 )
+
+// collectAt has the heap grow to three times what lives before it is collected.
+// Little lives, and much comes and goes: a notification is in memory for a
+// moment. It takes some 10 MiB under full load, for a tenth of the throughput.
+const collectAt = 200
 
 func newServe(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -28,6 +34,9 @@ change is refused and named, and the former configuration goes on.`,
 	addresses := cmd.Flags().String("addresses-file", "", "write the addresses that are really listened on to this `file`, as JSON")
 	acceptKeys := cmd.Flags().Bool("accept-new-keys", false, "make every subscription anew although no configured signing key is known to the store")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if getenv("GOGC") == "" {
+			debug.SetGCPercent(collectAt)
+		}
 		cfg, err := config.Load(*path, getenv)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -20,6 +21,9 @@ const firstChunk = 4 << 10
 // little costs little.
 type buffer struct {
 	budget *semaphore.Weighted
+	// chunks are first chunks that nobody uses. What a body tells is copied out
+	// of its buffer when it is decoded.
+	chunks *sync.Pool
 	limit  int64
 	data   []byte
 	// complete says that the request's body was read to its end, so that the
@@ -30,6 +34,14 @@ type buffer struct {
 // release gives the bytes back to the budget.
 func (b *buffer) release() {
 	b.budget.Release(int64(cap(b.data)))
+	b.drop()
+}
+
+// drop lets go of the bytes, which another request may use.
+func (b *buffer) drop() {
+	if cap(b.data) == firstChunk {
+		b.chunks.Put((*[firstChunk]byte)(b.data[:firstChunk]))
+	}
 	b.data = nil
 }
 
@@ -88,10 +100,21 @@ func (b *buffer) grow() error {
 	if !b.budget.TryAcquire(size - int64(cap(b.data))) {
 		return errBusy
 	}
-	data := make([]byte, len(b.data), size)
-	copy(data, b.data)
+	data := b.room(size)
+	data = append(data, b.data...)
+	b.drop()
 	b.data = data
 	return nil
+}
+
+// room gives an empty slice for so many bytes.
+func (b *buffer) room(size int64) []byte {
+	if size == firstChunk {
+		if chunk, ok := b.chunks.Get().(*[firstChunk]byte); ok {
+			return chunk[:0]
+		}
+	}
+	return make([]byte, 0, size)
 }
 
 // unreadable gives the class of an error while reading a body. The original

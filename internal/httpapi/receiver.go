@@ -51,6 +51,7 @@ type Receiver struct {
 	sources  sources
 	inFlight chan struct{}
 	budget   *semaphore.Weighted
+	chunks   sync.Pool // of *[firstChunk]byte
 	// storeAway remembers the state of the store, to log its changes only.
 	storeAway atomic.Bool
 	refusals  rate.Sometimes
@@ -127,7 +128,7 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request, purpose notif
 	}
 	defer r.answered(req.Context(), started)
 
-	body := buffer{budget: r.budget, limit: r.cfg.MaxBody}
+	body := buffer{budget: r.budget, chunks: &r.chunks, limit: r.cfg.MaxBody}
 	defer body.release()
 	items, err := r.receive(w, req, to, &body)
 	if err != nil {

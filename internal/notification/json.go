@@ -38,7 +38,7 @@ func object(raw gjson.Result) []member {
 }
 
 // usualMembers is how many a change has.
-const usualMembers = 12
+const usualMembers = 8
 
 // find gives the value of a member, whatever the case of its name.
 func find(members []member, name string) gjson.Result {
@@ -60,7 +60,11 @@ func text(members []member, name string) string {
 
 // strip compacts a JSON object and takes clientState out of it.
 func strip(members []member) []byte {
-	var text []byte
+	size := 1
+	for _, m := range members {
+		size += len(m.key) + len(m.value) + 2
+	}
+	text := make([]byte, 0, size)
 	for _, m := range members {
 		if strings.EqualFold(m.name, secretMember) {
 			continue

@@ -8,8 +8,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"net/url"
 	"strings"
+	"sync"
 )
 
 // Purpose is what a URL is for; it is the first segment of its path. The path
@@ -38,6 +40,9 @@ const (
 type Keys struct {
 	instance string
 	keys     [][]byte
+	// hashes are keyed hashes that nobody uses, by key: keying one costs as much
+	// as hashing.
+	hashes []sync.Pool
 }
 
 // NewKeys takes the instance's name, which keeps two instances with one key
@@ -51,7 +56,11 @@ func NewKeys(instance string, keys [][]byte) (*Keys, error) {
 			return nil, fmt.Errorf("signing key %d has %d bytes, at least %d are needed", i+1, len(key), MinKeyLength)
 		}
 	}
-	return &Keys{instance: instance, keys: keys}, nil
+	k := &Keys{instance: instance, keys: keys, hashes: make([]sync.Pool, len(keys))}
+	for i, key := range keys {
+		k.hashes[i].New = func() any { return hmac.New(sha256.New, key) }
+	}
+	return k, nil
 }
 
 // SigningKeyID names the key that signs, without telling anything of it.
@@ -74,15 +83,15 @@ func fingerprint(key []byte) string {
 // Path gives the path of a URL: /{purpose}/{name}/{gen}/{mac}. It is a secret
 // like the clientState, and all in lower case, since some hops fold case.
 func (k *Keys) Path(purpose Purpose, name, gen string) string {
-	return "/" + strings.Join([]string{string(purpose), name, gen, k.urlMAC(k.keys[0], purpose, name, gen)}, "/")
+	return "/" + strings.Join([]string{string(purpose), name, gen, k.urlMAC(0, purpose, name, gen)}, "/")
 }
 
 // CheckPath says whether the MAC of a URL is one of ours. Case does not matter.
 func (k *Keys) CheckPath(purpose Purpose, name, gen, mac string) bool {
 	name, gen, mac = strings.ToLower(name), strings.ToLower(gen), strings.ToLower(mac)
 	ok := false
-	for _, key := range k.keys {
-		ok = hmac.Equal([]byte(k.urlMAC(key, purpose, name, gen)), []byte(mac)) || ok
+	for i := range k.keys {
+		ok = hmac.Equal([]byte(k.urlMAC(i, purpose, name, gen)), []byte(mac)) || ok
 	}
 	return ok
 }
@@ -112,28 +121,31 @@ func (k *Keys) ParseURL(base, address string) (name, gen string, ok bool) {
 // ClientState gives the secret that Graph returns with every item of a
 // subscription: 43 characters, of the 128 that Graph allows.
 func (k *Keys) ClientState(name, gen string) string {
-	return clientState(k.mac(k.keys[0], purposeClientState, name, gen))
+	return clientState(k.mac(0, purposeClientState, name, gen))
 }
 
 // CheckClientState compares in constant time, byte for byte.
 func (k *Keys) CheckClientState(name, gen, got string) bool {
 	ok := false
-	for _, key := range k.keys {
-		want := clientState(k.mac(key, purposeClientState, name, gen))
+	for i := range k.keys {
+		want := clientState(k.mac(i, purposeClientState, name, gen))
 		ok = hmac.Equal([]byte(want), []byte(got)) || ok
 	}
 	return ok
 }
 
-func (k *Keys) urlMAC(key []byte, purpose Purpose, name, gen string) string {
+func (k *Keys) urlMAC(key int, purpose Purpose, name, gen string) string {
 	sum := k.mac(key, purpose, name, gen)[:urlMACLength]
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum))
 }
 
 func clientState(mac []byte) string { return base64.RawURLEncoding.EncodeToString(mac) }
 
-func (k *Keys) mac(key []byte, purpose Purpose, name, gen string) []byte {
-	mac := hmac.New(sha256.New, key)
+// mac signs with one of the keys, by its place.
+func (k *Keys) mac(key int, purpose Purpose, name, gen string) []byte {
+	mac, _ := k.hashes[key].Get().(hash.Hash) // New makes nothing else
+	defer k.hashes[key].Put(mac)
+	mac.Reset()
 	// Writing to a hash never fails; the separator cannot stand in any part.
 	_, _ = mac.Write([]byte(strings.Join([]string{string(purpose), k.instance, name, gen}, "\x00")))
 	return mac.Sum(nil)
