@@ -48,6 +48,7 @@ type gate struct {
 	waiting map[*entry]struct{}
 	passed  []time.Time // when each passed, within the window
 	held    int         // entries that wait for a person
+	heldAt  time.Time   // when the last one was held in this term
 	// reloaded says that the configuration was read since the gate was opened.
 	reloaded bool
 }
@@ -129,24 +130,22 @@ func (t *term) replaces(e *entry) bool {
 	return false
 }
 
-// open lets what waits at a tenant's gate pass, or holds all of it. What is held
-// already stays held until it is not wanted any more or a person says so, or
-// until a reload leaves so little of it that it may pass.
+// open lets what waits at a tenant's gate pass, or holds all of it. What comes
+// within the window of a hold joins it. What is held already stays held until it
+// is not wanted any more or a person says so, or until a reload leaves so little
+// of it that it may pass.
 func (t *term) open(ctx context.Context, now time.Time, tenant *tenant) {
 	g := &tenant.gate
 	if len(g.waiting) == 0 && !g.reloaded {
 		return
 	}
-	held := t.heldOf(tenant)
-	coming := len(g.waiting) + len(held) + g.recent(now, tenant.policy.MassWindow)
-	few := coming <= tenant.policy.MassFloor || coming <= massLimit(t.alive(tenant), tenant.policy)
-	switch {
-	case few && len(held) == 0:
-		for e := range g.waiting {
-			g.pass(now, e)
-			tenant.ready.put(e)
-		}
-	case few && g.reloaded:
+	few := func(n int) bool {
+		return n <= tenant.policy.MassFloor || n <= massLimit(t.alive(tenant), tenant.policy)
+	}
+	held, coming := t.heldOf(tenant), len(g.waiting)+g.recent(now, tenant.policy.MassWindow)
+	joins := len(held) > 0 && now.Sub(g.heldAt) < tenant.policy.MassWindow
+	if g.reloaded && few(coming+len(held)) {
+		joins = false
 		for _, e := range held {
 			g.pass(now, e)
 			t.release(e)
@@ -155,12 +154,17 @@ func (t *term) open(ctx context.Context, now time.Time, tenant *tenant) {
 	}
 	// One that is busy is looked at when its job has landed.
 	g.reloaded = g.reloaded && slices.ContainsFunc(held, func(e *entry) bool { return e.held && e.busy })
-	if len(g.waiting) == 0 {
+	if !joins && few(coming) {
+		for e := range g.waiting {
+			g.pass(now, e)
+			tenant.ready.put(e)
+		}
 		return
 	}
-	if len(held) == 0 {
+	if !joins {
 		t.tellHold(tenant, len(g.waiting))
 	}
+	g.heldAt = now
 	for e := range g.waiting {
 		g.remove(e)
 		g.held++

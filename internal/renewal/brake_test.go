@@ -188,6 +188,52 @@ func TestHoldOutlivesItsLeader(t *testing.T) {
 	}
 }
 
+// A hold that nobody looks at holds nothing that comes long after it.
+func TestOldHoldHoldsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := newFakeGraph(week), newFakeStore()
+		w := newWorld(t, g, s, wishesOf(40)...)
+		w.lead()
+		time.Sleep(time.Hour)
+		w.want(wishesOf(20)...)
+		time.Sleep(time.Minute)
+		s.tellRemoved(g, 0, 1) // this may be part of it
+		time.Sleep(time.Minute)
+		if n, _ := s.held(); n != 21 || len(g.live) != 39 {
+			t.Errorf("%d held, %d live", n, len(g.live))
+		}
+		time.Sleep(time.Hour)
+		s.tellRemoved(g, 1, 2)
+		time.Sleep(time.Minute)
+		if n, _ := s.held(); n != 21 || len(g.live) != 39 {
+			t.Errorf("an hour later: %d held, %d live", n, len(g.live))
+		}
+		if err := w.stop(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A reload that leaves few of what is held lets them pass with what comes new.
+func TestReloadReleasesAFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := newFakeGraph(week), newFakeStore()
+		w := newWorld(t, g, s, wishesOf(40)...)
+		w.lead()
+		time.Sleep(time.Hour)
+		w.want(wishesOf(20)...)
+		time.Sleep(time.Minute)
+		w.want(wishesOf(36)[2:]...) // four of those that are held, and two others
+		time.Sleep(time.Minute)
+		if n, _ := s.held(); n != 0 || len(g.live) != 34 {
+			t.Errorf("%d held, %d live", n, len(g.live))
+		}
+		if err := w.stop(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A mistake that is taken back leaves nothing behind.
 func TestHeldDeletionIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
