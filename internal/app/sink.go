@@ -45,6 +45,10 @@ func kindOf(n *notification.Notification) string {
 	return eventsOperations
 }
 
+// fileBatch is how many events a file is given at once: each batch is a sync of
+// it and two of the store, so that 100 of them would lag behind a flood.
+const fileBatch = 300
+
 // newDelivery makes a worker for each sink of a configuration.
 func (a *App) newDelivery(cfg *config.Config) (*delivery.Delivery, error) {
 	destinations := make([]delivery.Destination, 0, len(cfg.Sinks))
@@ -54,9 +58,11 @@ func (a *App) newDelivery(cfg *config.Config) (*delivery.Delivery, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sink %s: %w", settings.Name, err)
 		}
-		destinations = append(destinations, delivery.Destination{
-			Name: settings.Name, Sink: sink, MaxAge: settings.Retry.MaxAge,
-		})
+		destination := delivery.Destination{Name: settings.Name, Sink: sink, MaxAge: settings.Retry.MaxAge}
+		if settings.File != nil {
+			destination.Batch = fileBatch
+		}
+		destinations = append(destinations, destination)
 	}
 	appIDs := appByTenantID(cfg)
 	return delivery.New(delivery.Config{

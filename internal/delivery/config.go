@@ -30,6 +30,8 @@ type Destination struct {
 	Sink Sink
 	// MaxAge is how long after its arrival a delivery is still tried.
 	MaxAge time.Duration
+	// Batch is how many deliveries it is given at once, zero for Config's.
+	Batch int
 }
 
 // Config is the configuration of the delivery. A zero field means its default.

@@ -63,7 +63,7 @@ func New(cfg Config, queue Queue) (*Delivery, error) {
 	d := &Delivery{}
 	for _, sink := range cfg.Sinks {
 		d.workers = append(d.workers, &worker{
-			cfg: cfg, name: sink.Name, sink: sink.Sink, queue: queue, deliveries: deliveries, dice: dice,
+			cfg: cfg, name: sink.Name, batch: cmp.Or(sink.Batch, cfg.Batch), sink: sink.Sink, queue: queue, deliveries: deliveries, dice: dice,
 			log:    cfg.Logger.With("sink", sink.Name),
 			ladder: ladder{base: cfg.Base, top: cfg.Top, maxAge: cmp.Or(sink.MaxAge, DefaultMaxAge)},
 		})

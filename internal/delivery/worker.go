@@ -29,6 +29,7 @@ const (
 type worker struct {
 	cfg        Config
 	name       string
+	batch      int
 	sink       Sink
 	queue      Queue
 	log        *slog.Logger
@@ -47,7 +48,7 @@ func (w *worker) run(ctx context.Context) error {
 		// Asked for before the claim: what becomes due in between is seen.
 		pending := w.queue.Pending(w.name)
 		until := time.Now().Add(w.cfg.Lease)
-		batch, err := w.queue.Claim(ctx, w.name, w.cfg.Batch, w.cfg.Lease)
+		batch, err := w.queue.Claim(ctx, w.name, w.batch, w.cfg.Lease)
 		w.noteQueue(ctx, err)
 		switch {
 		case err != nil:
