@@ -24,8 +24,8 @@ unasked, all of these changes are held until somebody has looked at them and
 releases them by --approve. Renewals go on meanwhile.
 
 --approve=ID releases what a plan has shown under that id, and nothing when
-that has changed since. --approve alone releases whatever is held now. Both
-take a token with the role operator.`,
+that has changed since. --approve alone releases whatever is held now, and says
+on standard error what that is. Both take a token with the role operator.`,
 		Args: noArgs,
 	}
 	flags := clientFlagsOf(cmd, getenv)
@@ -60,6 +60,9 @@ func (c *client) approve(cmd *cobra.Command, id string, output *outputFormat) er
 			return classedError{fmt.Errorf("%s: nothing is held", c.base), errConflict}
 		}
 		id = plan.Hold.ID
+		if err := printHold(cmd.ErrOrStderr(), plan.Hold); err != nil {
+			return err
+		}
 	}
 	var approval admin.Approval
 	if err := c.post(cmd.Context(), "/api/v1/plan/approval", map[string]string{"id": id}, &approval); err != nil {
@@ -73,7 +76,10 @@ func (c *client) approve(cmd *cobra.Command, id string, output *outputFormat) er
 
 func printPlan(w io.Writer, now time.Time, plan *admin.Plan) error {
 	if hold := plan.Hold; hold != nil {
-		_, err := fmt.Fprintf(w, "%s held. Correct the configuration, or release what is held: graphsubd plan --approve=%s\n\n", howMany(hold.Count), hold.ID)
+		if err := printHold(w, hold); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "Correct the configuration, or release what is held: graphsubd plan --approve=%s\n\n", hold.ID)
 		if err != nil {
 			return err
 		}
@@ -99,6 +105,19 @@ func printPlan(w io.Writer, now time.Time, plan *admin.Plan) error {
 	}
 	_, err := fmt.Fprintf(w, "and %d more\n", plan.More)
 	return err
+}
+
+// printHold says what is held, all of it in a few lines.
+func printHold(w io.Writer, hold *admin.Hold) error {
+	if _, err := fmt.Fprintf(w, "%s held:\n", howMany(hold.Count)); err != nil {
+		return err
+	}
+	for _, group := range hold.Groups {
+		if _, err := fmt.Fprintf(w, "  %s: %s %d\n", group.Tenant, group.Action, group.Count); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func howMany(n int64) string {

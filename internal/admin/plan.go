@@ -15,6 +15,15 @@ type Plan struct {
 type Hold struct {
 	ID    string `json:"id" doc:"Names this set of changes; it is what an approval has to send."`
 	Count int64  `json:"count" doc:"How many changes are held."`
+	// A set may be larger than what a plan shows of it.
+	Groups []HoldGroup `json:"groups" doc:"What they are, all of them, by tenant and action."`
+}
+
+// HoldGroup is a part of what is held.
+type HoldGroup struct {
+	Tenant string `json:"tenant" doc:"Name of the tenant in the configuration."`
+	Action string `json:"action" doc:"What would be done."`
+	Count  int64  `json:"count" doc:"How many times."`
 }
 
 // PlanStep is what comes next for one subscription.

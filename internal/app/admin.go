@@ -1,8 +1,10 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -155,10 +157,12 @@ func (o *overview) Plan(ctx context.Context, limit int) (admin.Plan, error) {
 		plan.Counts[action] = 0
 	}
 	var held []graph.Key
+	groups := map[admin.HoldGroup]int64{} // by all but their count
 	for _, s := range renewal.Plan(plan.At, wishes, records) {
 		plan.Counts[s.Kind]++
 		if s.Held {
 			held = append(held, s.Key)
+			groups[admin.HoldGroup{Tenant: s.Tenant, Action: s.Kind}]++
 		}
 		if len(plan.Items) == limit {
 			plan.More++
@@ -169,7 +173,14 @@ func (o *overview) Plan(ctx context.Context, limit int) (admin.Plan, error) {
 		})
 	}
 	if len(held) > 0 {
-		plan.Hold = &admin.Hold{ID: graph.HoldID(held), Count: int64(len(held))}
+		plan.Hold = &admin.Hold{ID: graph.HoldID(held), Count: int64(len(held)), Groups: make([]admin.HoldGroup, 0, len(groups))}
+		for group, n := range groups {
+			group.Count = n
+			plan.Hold.Groups = append(plan.Hold.Groups, group)
+		}
+		slices.SortFunc(plan.Hold.Groups, func(a, b admin.HoldGroup) int {
+			return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Action, b.Action))
+		})
 	}
 	return plan, nil
 }

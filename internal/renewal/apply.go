@@ -219,8 +219,8 @@ func (t *term) settle(now time.Time, e *entry, a Action, o outcome) error {
 	t.report(e, a, o)
 	t.learn(now, e, o)
 	record := o.change.Record
-	if record.ID != "" && e.record.ID == "" {
-		e.passed = false // it was let pass for this
+	if (record.ID == "") != (e.record.ID == "") {
+		e.passed = false // it was let pass for this, or is another matter now
 	}
 	if o.change.Forget {
 		if e.debt == nil {

@@ -2,7 +2,6 @@ package renewal
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,10 +29,16 @@ func massive(s Situation, a Action, replaces bool) bool {
 	case Delete:
 		return !s.Replaced && !strings.Contains(s.Record.Gen, graph.TwinMark)
 	case Create:
-		return replaces || !s.Record.LostAt.IsZero() && s.Record.LostCause != graph.GapLapsed
+		return replaces || missing(s.Record)
 	case Wait, Renew, Check, List, Adopt, Forget, Lapse, Inspect, Seek:
 	}
 	return false
+}
+
+// missing says that a record had a subscription that ended otherwise than by its
+// time or by a pause, which is asked for.
+func missing(r graph.Record) bool {
+	return !r.LostAt.IsZero() && r.LostCause != graph.GapLapsed && r.LostCause != graph.GapPaused
 }
 
 // massLimit is how many of a tenant's subscriptions may change within the
@@ -49,8 +54,12 @@ type gate struct {
 	passed  []time.Time // when each passed, within the window
 	held    int         // entries that wait for a person
 	heldAt  time.Time   // when the last one was held in this term
-	// reloaded says that the configuration was read since the gate was opened.
+	told    bool        // that some are
+	// reloaded says that the configuration was read since the gate was opened,
+	// with so many held before; it is looked at then, or at lookAt.
 	reloaded bool
+	before   int
+	lookAt   time.Time
 }
 
 // pass lets an entry through.
@@ -92,7 +101,7 @@ func (t *term) guarded(now time.Time, e *entry) (action Action, wake time.Time, 
 	case e.held:
 		t.release(e)
 		s = t.situation(e)
-	case e.record.ID != "":
+	default:
 		e.passed = false
 	}
 	action, wake = DecideOne(now, s)
@@ -117,43 +126,111 @@ func (t *term) wanted(now time.Time, e *entry, s Situation) bool {
 }
 
 // replaces says that an entry without a subscription would take over from
-// another gen that has one.
+// another gen that has one, or has lost it.
 func (t *term) replaces(e *entry) bool {
 	if t.m.cfg.AcceptReplacements || e.record.ID != "" {
 		return false
 	}
 	for other := t.names[e.record.Name]; other != nil; other = other.next {
-		if other != e && other.record.ID != "" {
+		if other != e && (other.record.ID != "" || missing(other.record)) {
 			return true
 		}
 	}
 	return false
 }
 
+// census is what a decision about a tenant's gate looks at.
+type census struct {
+	alive  int      // subscriptions, those that were lost included
+	held   []*entry // wait for a person
+	busy   int      // of those, with a call under way
+	coming int      // will come to the gate soon, and have not yet
+}
+
+// openGates opens those at which something waits, or after a reload, and says
+// when to look again.
+func (t *term) openGates(ctx context.Context, now time.Time) (wake time.Time) {
+	counts := map[*tenant]*census{}
+	for _, tenant := range t.tenants {
+		if g := &tenant.gate; len(g.waiting) > 0 || g.reloaded && !now.Before(g.lookAt) {
+			counts[tenant] = &census{}
+		}
+	}
+	if len(counts) > 0 {
+		t.count(now, counts)
+	}
+	for tenant, c := range counts {
+		t.open(ctx, now, tenant, c)
+	}
+	wake = Never()
+	for _, tenant := range t.tenants {
+		if tenant.gate.reloaded {
+			wake = earlier(wake, tenant.gate.lookAt)
+		}
+	}
+	return wake
+}
+
+func (t *term) count(now time.Time, counts map[*tenant]*census) {
+	for e := range t.all {
+		c := counts[e.tenant]
+		if c == nil {
+			continue
+		}
+		if e.record.ID != "" || !e.record.LostAt.IsZero() {
+			c.alive++
+		}
+		switch {
+		case e.held:
+			c.held = append(c.held, e)
+			if e.busy {
+				c.busy++
+			}
+		case t.comes(now, e):
+			c.coming++
+		}
+	}
+}
+
+// comes says that an entry will come to its gate within the window, which a
+// call, a listing or the proof is in the way of.
+func (t *term) comes(now time.Time, e *entry) bool {
+	if _, there := e.tenant.gate.waiting[e]; there || e.passed {
+		return false
+	}
+	s := t.situation(e)
+	s.MayCreate, s.MayDelete = true, true
+	s.Record.Ambiguous, s.Record.ConflictID = false, ""
+	if s.Record.NextAt.Sub(now) < e.tenant.policy.MassWindow {
+		s.Record.NextAt = time.Time{}
+	}
+	action, _ := DecideOne(now, s)
+	return massive(s, action, t.replaces(e))
+}
+
 // open lets what waits at a tenant's gate pass, or holds all of it. What comes
 // within the window of a hold joins it. What is held already stays held until it
-// is not wanted any more or a person says so, or until a reload leaves so little
-// of it that it may pass.
-func (t *term) open(ctx context.Context, now time.Time, tenant *tenant) {
+// is not wanted any more or a person says so, or until a reload takes so much of
+// it away that the rest may pass.
+func (t *term) open(ctx context.Context, now time.Time, tenant *tenant, c *census) {
 	g := &tenant.gate
-	if len(g.waiting) == 0 && !g.reloaded {
-		return
-	}
-	few := func(n int) bool {
-		return n <= tenant.policy.MassFloor || n <= massLimit(t.alive(tenant), tenant.policy)
-	}
-	held, coming := t.heldOf(tenant), len(g.waiting)+g.recent(now, tenant.policy.MassWindow)
-	joins := len(held) > 0 && now.Sub(g.heldAt) < tenant.policy.MassWindow
-	if g.reloaded && few(coming+len(held)) {
+	few := func(n int) bool { return n <= massLimit(c.alive, tenant.policy) }
+	coming := len(g.waiting) + c.coming + g.recent(now, tenant.policy.MassWindow)
+	joins := len(c.held) > 0 && now.Sub(g.heldAt) < tenant.policy.MassWindow
+	// One that is busy is looked at when its job has landed.
+	settled := g.reloaded && c.busy == 0
+	if settled && len(c.held) < g.before && few(coming+len(c.held)) {
 		joins = false
-		for _, e := range held {
+		for _, e := range c.held {
 			g.pass(now, e)
 			t.release(e)
 			t.wake(now, e)
 		}
 	}
-	// One that is busy is looked at when its job has landed.
-	g.reloaded = g.reloaded && slices.ContainsFunc(held, func(e *entry) bool { return e.held && e.busy })
+	g.reloaded, g.lookAt = g.reloaded && !settled, now.Add(gateAgain)
+	if len(g.waiting) == 0 {
+		return
+	}
 	if !joins && few(coming) {
 		for e := range g.waiting {
 			g.pass(now, e)
@@ -162,7 +239,7 @@ func (t *term) open(ctx context.Context, now time.Time, tenant *tenant) {
 		return
 	}
 	if !joins {
-		t.tellHold(tenant, len(g.waiting))
+		t.tellHold(tenant, len(g.waiting), c.alive)
 	}
 	g.heldAt = now
 	for e := range g.waiting {
@@ -174,28 +251,9 @@ func (t *term) open(ctx context.Context, now time.Time, tenant *tenant) {
 	t.countHeld()
 }
 
-// heldOf gives the entries of a tenant that are held.
-func (t *term) heldOf(tenant *tenant) (list []*entry) {
-	if tenant.gate.held == 0 {
-		return nil
-	}
-	for e := range t.all {
-		if e.tenant == tenant && e.held {
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
-// alive counts the subscriptions of a tenant, those that were lost included.
-func (t *term) alive(tenant *tenant) (n int) {
-	for e := range t.all {
-		if e.tenant == tenant && (e.record.ID != "" || !e.record.LostAt.IsZero()) {
-			n++
-		}
-	}
-	return n
-}
+// gateAgain is how long to wait for calls under way before a gate is looked at
+// again: a look at all subscriptions is not free.
+const gateAgain = time.Second
 
 // mark says on an entry's record whether it is held, and stores that. Nothing
 // else may be under way for it.
@@ -216,7 +274,9 @@ func (t *term) mark(ctx context.Context, e *entry) {
 // next.
 func (t *term) release(e *entry) {
 	e.held = false
-	e.tenant.gate.held--
+	g := &e.tenant.gate
+	g.held--
+	g.told = g.told && g.held > 0
 	t.countHeld()
 }
 
@@ -228,10 +288,11 @@ func (t *term) takeHold(e *entry) {
 }
 
 // tellHold says that a person is needed.
-func (t *term) tellHold(tenant *tenant, held int) {
+func (t *term) tellHold(tenant *tenant, held, alive int) {
+	tenant.gate.told = true
 	t.log.Warn("more subscriptions would be deleted or made anew at once than is done unasked, so it is held; renewals go on: "+
-		"look at it with graphsubd plan, and correct the configuration, or release it with graphsubd plan --approve",
-		"tenant", tenant.Name, "held", held, "limit", massLimit(t.alive(tenant), tenant.policy))
+		"look at it with graphsubd plan, and correct the configuration, or release it with graphsubd plan --approve=ID, which the plan names",
+		"tenant", tenant.Name, "held", held, "limit", massLimit(alive, tenant.policy))
 }
 
 // approve releases what is held, if it is what the person has seen.

@@ -2,6 +2,7 @@ package renewal_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strings"
@@ -68,7 +69,7 @@ func (f *fakeStore) held() (n int, id string) {
 // command asks the leader for something.
 func (f *fakeStore) command(action, argument string) {
 	f.mu.Lock()
-	f.commands = append(f.commands, graph.Command{ID: "c", Action: action, Argument: argument, By: "ops"})
+	f.commands = append(f.commands, graph.Command{ID: rand.Text(), Action: action, Argument: argument, By: "ops"})
 	f.mu.Unlock()
 	f.tell()
 }

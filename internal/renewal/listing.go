@@ -67,8 +67,10 @@ func (t *term) keep(ctx context.Context, e *entry) {
 	e.owe(append(e.owed(), graph.Change{Record: e.record}))
 	e.action = Action{Verb: Wait}
 	t.agenda.remove(e)
-	e.tenant.ready.remove(e)
-	e.tenant.gate.remove(e)
+	if e.tenant != nil {
+		e.tenant.ready.remove(e)
+		e.tenant.gate.remove(e)
+	}
 	t.start(ctx, e)
 }
 

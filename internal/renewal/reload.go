@@ -82,7 +82,8 @@ func (t *term) take(now time.Time, p picture, first bool) {
 	for _, tenant := range t.tenants {
 		// What was held when another led stays so: it is not known here what
 		// that one had let pass.
-		tenant.gate.reloaded = !first
+		g := &tenant.gate
+		g.reloaded, g.before, g.lookAt = !first, g.held, now
 	}
 	t.wishes = make(map[string]*graph.Wish, len(p.wishes))
 	for i := range p.wishes {
@@ -102,11 +103,23 @@ func (t *term) take(now time.Time, p picture, first bool) {
 	t.wakeAll(now)
 	if first {
 		t.log.Info("leading", "wishes", len(p.wishes), "records", len(p.records))
-		for _, tenant := range t.tenants {
-			if tenant.gate.held > 0 {
-				t.tellHold(tenant, tenant.gate.held)
-			}
-		}
-		t.countHeld()
 	}
+	t.tellHolds(now)
+}
+
+// tellHolds tells of what was held before this term, or before its tenant came.
+func (t *term) tellHolds(now time.Time) {
+	counts := map[*tenant]*census{}
+	for _, tenant := range t.tenants {
+		if tenant.gate.held > 0 && !tenant.gate.told {
+			counts[tenant] = &census{}
+		}
+	}
+	if len(counts) > 0 {
+		t.count(now, counts)
+	}
+	for tenant, c := range counts {
+		t.tellHold(tenant, len(c.held), c.alive)
+	}
+	t.countHeld()
 }

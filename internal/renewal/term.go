@@ -67,6 +67,8 @@ type term struct {
 	tenants  map[string]*tenant
 	apps     map[string]*budget
 	limits   map[limitKey]graph.LearnedLimit
+	passed   map[string][]time.Time // what has passed the gates of tenants that went
+	results  map[string]result      // of commands, by id
 	agenda   *queue
 	soonness *queue
 	running  int // calls to Graph under way
@@ -97,7 +99,7 @@ func newTerm(m *Manager, id int64) *term {
 		m: m, id: id, log: m.cfg.Logger.With("term", id),
 		landed: make(chan func(time.Time) error),
 		wishes: map[string]*graph.Wish{}, names: map[string]*entry{},
-		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[limitKey]graph.LearnedLimit{}, reacted: map[string]bool{}, short: map[string]bool{},
+		tenants: map[string]*tenant{}, apps: map[string]*budget{}, limits: map[limitKey]graph.LearnedLimit{}, passed: map[string][]time.Time{}, results: map[string]result{}, reacted: map[string]bool{}, short: map[string]bool{},
 		agenda: newAgenda(), soonness: newSoonness(),
 	}
 }
@@ -105,8 +107,9 @@ func newTerm(m *Manager, id int64) *term {
 // setTenants takes over the tenants that the configuration has now. One that
 // stays keeps its budgets, its listing and what waits in it.
 func (t *term) setTenants(now time.Time, list []Tenant) {
-	for name := range t.tenants {
+	for name, tenant := range t.tenants {
 		if !slices.ContainsFunc(list, func(cfg Tenant) bool { return cfg.Name == name }) {
+			t.passed[name] = tenant.gate.passed
 			delete(t.tenants, name)
 		}
 	}
@@ -122,6 +125,7 @@ func (t *term) setTenants(now time.Time, list []Tenant) {
 				lists:  newBudget(now, listsPerTenant, cfg.QuotaShare, cfg.Scale),
 			}
 			known.policy = t.m.cfg.Policy.Compress(cfg.Scale)
+			known.gate.passed = t.passed[cfg.Name]
 			known.sweepAt = now.Add(t.sweepEvery(known))
 			t.tenants[cfg.Name] = known
 		} else if known.QuotaShare != cfg.QuotaShare {
@@ -155,15 +159,24 @@ func (t *term) place(e *entry) {
 		e.tenant.ready.remove(e)
 		e.tenant.gate.remove(e)
 	}
-	told := e.orphan
-	e.tenant, e.orphan = to, to == nil
-	e.passed = false
+	e.tenant, e.passed = to, false
+	e.orphan = e.orphan && to == nil
 	t.takeHold(e)
 	t.rank(e)
-	if e.orphan && !told {
-		t.log.Warn("subscription of a tenant that is not configured is left alone",
-			"subscription", e.record.Name, "tenant", e.record.Tenant)
+}
+
+// follow moves an entry to the tenant of its wish, whose name in the
+// configuration has changed: a gen is that of one tenant, whatever its name.
+func (t *term) follow(e *entry) (moved bool) {
+	wish := t.wishes[e.record.Name]
+	if wish == nil || wish.Gen != e.record.Gen || wish.Tenant == e.record.Tenant || t.tenants[wish.Tenant] == nil {
+		return false
 	}
+	r := e.record
+	r.Tenant = wish.Tenant
+	t.set(e, r)
+	t.place(e)
+	return true
 }
 
 // run is the loop: look at what is due, start what the budgets allow, sleep
@@ -241,7 +254,7 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 		t.agenda.remove(e)
 		t.consider(ctx, now, e)
 	}
-	wake := now.Add(longestSleep)
+	wake := earlier(now.Add(longestSleep), t.openGates(ctx, now))
 	for _, tenant := range t.tenants {
 		wake = earlier(wake, t.dispatch(ctx, now, tenant))
 	}
@@ -260,6 +273,10 @@ func (t *term) step(ctx context.Context, now time.Time) time.Time {
 // consider decides about one entry and sends it on its way.
 func (t *term) consider(ctx context.Context, now time.Time, e *entry) {
 	if e.busy {
+		return
+	}
+	if t.follow(e) {
+		t.keep(ctx, e)
 		return
 	}
 	if e.tenant == nil {
@@ -316,6 +333,15 @@ func (t *term) waitForStore(ctx context.Context, now time.Time, e *entry, wake t
 // considerOrphan decides about a record whose tenant is not configured: nobody
 // can call Graph for it, but once it has expired there is nothing left.
 func (t *term) considerOrphan(ctx context.Context, now time.Time, e *entry) {
+	if !e.orphan {
+		e.orphan = true
+		t.log.WarnContext(ctx, "subscription of a tenant that is not configured is left alone",
+			"subscription", e.record.Name, "tenant", e.record.Tenant)
+	}
+	if e.record.Held {
+		t.mark(ctx, e) // its tenant's gate is gone
+		return
+	}
 	if e.record.ID != "" && now.Before(e.record.ExpiresAt) {
 		e.wake = e.record.ExpiresAt
 		t.agenda.put(e)
@@ -366,7 +392,6 @@ func (t *term) dispatch(ctx context.Context, now time.Time, tenant *tenant) time
 			t.list(ctx, tenant)
 		}
 	}
-	t.open(ctx, now, tenant)
 	for e := tenant.ready.first(); e != nil; e = tenant.ready.first() {
 		if t.running >= t.m.cfg.Parallel || tenant.running >= tenant.slots() {
 			return wake // a landing call looks again
