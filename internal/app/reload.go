@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -24,24 +25,38 @@ func (a *App) registerReload() error {
 	return a.registry.Register(a.reloaded)
 }
 
+// refusedAgain is how long after a refusal the configuration is read again: a
+// secret that it names may come later than it, and nothing tells of that.
+const refusedAgain = time.Minute
+
 // watchConfig reads the configuration anew each time that it is told to. What
 // is refused changes nothing and is said in full.
 func (a *App) watchConfig(ctx context.Context) error {
+	var again <-chan time.Time
+	refused := ""
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-a.opts.Changed:
+			refused = "" // said again to whoever changed it
+		case <-again:
 		}
 		next, err := a.opts.Load()
 		if err == nil {
 			err = a.reload(ctx, next)
 		}
 		if err == nil {
+			again = nil
 			a.reloaded.Set(1)
 			continue
 		}
+		again = time.After(refusedAgain)
 		a.reloaded.Set(0)
+		if err.Error() == refused {
+			continue
+		}
+		refused = err.Error()
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			a.component("config").ErrorContext(ctx, "configuration refused, the former one goes on", "error", line)
 		}

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"maps"
 	"os"
@@ -84,6 +85,60 @@ func TestSchema(t *testing.T) {
 	if n := bytes.Count(schema, []byte(`"description"`)); n < len(keyTree(reflect.TypeFor[config.Config](), ""))/2 {
 		t.Errorf("only %d descriptions: the comments of the fields did not reach the schema", n)
 	}
+}
+
+// The chart checks what it is given as the configuration before it replaces a
+// pod that runs: its schema is the configuration's own, less what the chart
+// decides, which testdata says.
+func TestChartValues(t *testing.T) {
+	t.Parallel()
+	var chart, own map[string]any
+	decode := func(text []byte, err error, into *map[string]any) {
+		if err == nil {
+			err = json.Unmarshal(text, into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "chart-values.json"))
+	decode(text, err, &chart)
+	text, err = config.Schema()
+	decode(text, err, &own)
+
+	defs := within(t, own, "$defs")
+	delete(within(t, defs, "Store", "properties"), "sqlite")
+	chart["$defs"] = defs
+	decided := within(t, chart, "properties", "config")
+	for name, sub := range within(t, own, "properties") {
+		rules, isRules := within(t, decided, "properties")[name].(map[string]any)
+		described, _ := sub.(map[string]any)
+		switch {
+		case isRules && rules["type"] == nil:
+			maps.Copy(rules, described) // in addition
+		case !isRules:
+			within(t, decided, "properties")[name] = sub
+		}
+	}
+	decided["additionalProperties"] = false
+	merged, err := json.MarshalIndent(chart, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("..", "..", "deploy", "helm", "graphsubd", "values.schema.json"), append(merged, '\n'))
+}
+
+// within gives an object within another.
+func within(t *testing.T, object map[string]any, path ...string) map[string]any {
+	t.Helper()
+	for _, name := range path {
+		next, ok := object[name].(map[string]any)
+		if !ok {
+			t.Fatalf("no object %q in %v", name, path)
+		}
+		object = next
+	}
+	return object
 }
 
 // exampleKeys returns the dotted keys that a decoded YAML value holds.

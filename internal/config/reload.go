@@ -21,6 +21,8 @@ func (c *Config) NeedRestart(next *Config) []string {
 	// A listener reads its key pair anew by itself.
 	former, latter := *c, *next
 	former.Listen, latter.Listen = former.Listen.places(), latter.Listen.places()
+	// A connection to the database reads the user and the password anew.
+	former.Store, latter.Store = former.Store.place(), latter.Store.place()
 	was, is := reflect.ValueOf(former), reflect.ValueOf(latter)
 	for i := range was.NumField() {
 		field := was.Type().Field(i)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphsubd/graphsubd/internal/config"
 )
 
 func TestNeedRestart(t *testing.T) {
@@ -32,5 +34,23 @@ func TestNeedRestart(t *testing.T) {
 				t.Errorf("NeedRestart gives %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// A password that was rotated is read by the next connection; another server is
+// another store.
+func TestDatabasePasswordNeedsNoRestart(t *testing.T) {
+	t.Parallel()
+	at := func(url string) *config.Config {
+		return &config.Config{Store: config.Store{Postgres: &config.Postgres{URL: config.NewSecret(url)}}}
+	}
+	before := at("postgres://u:one@db/x?sslmode=verify-full")
+	if got := before.NeedRestart(at("postgres://v:two@db/x?sslmode=verify-full")); got != nil {
+		t.Errorf("another password: %v", got)
+	}
+	for _, other := range []string{"postgres://u:one@other/x?sslmode=verify-full", "postgres://u:one@db/x", "u:one"} {
+		if got := before.NeedRestart(at(other)); !slices.Equal(got, []string{"store"}) {
+			t.Errorf("%s: %v", other, got)
+		}
 	}
 }

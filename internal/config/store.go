@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"net/url"
+	"time"
+)
 
 // Store says where the durable state is and how much of it is kept.
 // Exactly one of SQLite and Postgres is set.
@@ -95,4 +98,20 @@ func (s *Store) check(a place) {
 	checkPositive(a.key("maxBacklog").key("bytes"), s.MaxBacklog.Bytes)
 	checkPositive(a.key("maxQuarantine").key("rows"), s.MaxQuarantine.Rows)
 	checkPositive(a.key("maxQuarantine").key("bytes"), s.MaxQuarantine.Bytes)
+}
+
+// place is s without the user and the password of the database.
+func (s *Store) place() Store {
+	without := *s
+	if s.Postgres == nil || s.Postgres.URL.value == nil {
+		return without
+	}
+	postgres := *s.Postgres
+	if address, err := url.Parse(*postgres.URL.value); err == nil {
+		address.User = nil
+		bare := address.String()
+		postgres.URL.value = &bare
+	}
+	without.Postgres = &postgres
+	return without
 }

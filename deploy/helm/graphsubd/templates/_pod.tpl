@@ -15,12 +15,13 @@ metadata:
     {{- end }}
 spec:
   serviceAccountName: {{ $name }}
+  enableServiceLinks: false
   {{- with .Values.imagePullSecrets }}
   imagePullSecrets:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with .Values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   terminationGracePeriodSeconds: {{ add .Values.drainSeconds 30 }}
   securityContext:
@@ -36,7 +37,12 @@ spec:
       image: {{ if .digest }}{{ printf "%s@%s" .repository .digest }}{{ else }}{{ printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) }}{{ end }}
       imagePullPolicy: {{ .pullPolicy }}
       {{- end }}
-      args: [serve, --config, /etc/graphsubd/config/graphsubd.yaml]
+      args:
+        - serve
+        - --config=/etc/graphsubd/config/graphsubd.yaml
+        {{- range .Values.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
       {{- with .Values.extraEnv }}
       env:
         {{- toYaml . | nindent 8 }}
@@ -87,7 +93,7 @@ spec:
       configMap: {name: {{ $name }}}
     {{- range $folder, $secret := .Values.secrets }}
     - name: secret-{{ $folder }}
-      secret: {secretName: {{ $secret }}, defaultMode: 0440}
+      secret: {secretName: {{ $secret | quote }}, defaultMode: 0440}
     {{- end }}
     - name: tmp
       emptyDir: {}
