@@ -43,7 +43,7 @@ func (c *cluster) testChart(t *testing.T) {
 	next(t, 10*time.Second, "one leads", leader.began)
 	before := c.Lease(t, c.namespace)
 	// Only what a running process cannot take over restarts the pods.
-	c.upgrade(t, controlplane.Values, "--set", "config.subscriptions[0].name=inbox")
+	c.upgrade(t, controlplane.Values, "--set-json", `config.subscriptions=[{"name": "inbox", "tenant": "contoso", "resource": "users/u/messages", "changeTypes": ["created"]}]`)
 	if after := c.deployment(t); !reflect.DeepEqual(after.Spec.Template, deployment.Spec.Template) {
 		t.Error("another subscription restarts the pods")
 	}
